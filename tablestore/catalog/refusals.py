@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tablestore.catalog.identifier import Identifier
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 
 
 def database_exists(name: str, where: str) -> AlreadyExistsError:
@@ -94,6 +94,13 @@ def materialized_stays(identifier: Identifier, statement: str) -> InvalidInputEr
         f"table {identifier} is a materialized table: {statement} drops it, and ends what refreshes it (in Python env.execute_sql, "
         f'on the command line tablestore sql -e "{statement}")',
         kind="materialized-table",
+    )
+
+
+def creation_swept(place: object) -> ConflictError:
+    """The creation of a table was given up for dead while it went on."""
+    return ConflictError(
+        f"the creation of {place} was taken for dead, and its files were removed meanwhile; begin it anew", kind="creation-swept"
     )
 
 

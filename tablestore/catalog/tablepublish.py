@@ -20,6 +20,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from tablestore.catalog import refusals
 from tablestore.errors import (
     AlreadyExistsError,
     CommitOutcomeUnknown,
@@ -182,7 +183,4 @@ class TablePublish:
         return f"{self._files.root_uri}/{self._target}"
 
     def _swept(self) -> ConflictError:
-        return ConflictError(
-            f"the creation of {self._where} was taken for dead, and its files were removed meanwhile; begin it anew",
-            kind="creation-swept",
-        )
+        return refusals.creation_swept(self._where)

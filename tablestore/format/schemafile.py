@@ -28,23 +28,33 @@ def encode_schema(schema: TableSchema) -> bytes:
     Raises InvalidInputError (kind ``limit``) for one that could not be read again.
     """
     name = f"schema {schema.id}"
+    described = protocol_schema(schema)
     content: dict[str, object] = {
         "version": SCHEMA_VERSION,
         "id": schema.id,
-        "fields": [field_to_json(field) for field in schema.fields],
+        "fields": described.pop("fields"),
         "highestFieldId": schema.highest_field_id,
+        **described,
+    }
+    content["timeMillis"] = schema.time_millis
+    content[VERSION_KEY] = SEAL_VERSION
+    json_within_limits(content, name)
+    content[CHECKSUM_KEY] = object_checksum(content)
+    return json_within_limits(content, name, indent=2)
+
+
+def protocol_schema(schema: TableSchema) -> dict[str, object]:
+    """The schema as the REST protocol describes tables ("Schema"): the columns, keys, options and comment of its file, in order."""
+    described: dict[str, object] = {
+        "fields": [field_to_json(field) for field in schema.fields],
         "partitionKeys": list(schema.partition_keys),
         "primaryKeys": list(schema.primary_keys),
         "options": dict(sorted(schema.options.items())),
     }
     if schema.comment is not None:
         # Never null: Java would show the text "null".
-        content["comment"] = schema.comment
-    content["timeMillis"] = schema.time_millis
-    content[VERSION_KEY] = SEAL_VERSION
-    json_within_limits(content, name)
-    content[CHECKSUM_KEY] = object_checksum(content)
-    return json_within_limits(content, name, indent=2)
+        described["comment"] = schema.comment
+    return described
 
 
 def decode_schema(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> TableSchema:

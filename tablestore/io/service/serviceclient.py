@@ -82,9 +82,7 @@ class ServiceClient:
         """The answer to a question. Raises what the answer says, StorageError where there is none."""
         return self._asked("GET", path, query=query, is_question=True)
 
-    def send(
-        self, method: str, path: str, body: object | None = None, query: Mapping[str, str | int | None] | None = None
-    ) -> Any:
+    def send(self, method: str, path: str, body: object | None = None, query: Mapping[str, str | int | None] | None = None) -> Any:
         """Asks for a change, once. StorageError of kind ``unknown-outcome``: it may have been made, look or repeat it."""
         return self._asked(method, path, body=body, query=query, is_question=False)
 

@@ -1,7 +1,8 @@
 """Parses the options ``catalog.service.*``: the address of a catalog service through which snapshots are published.
 
 They stand among the options of the file system, as those of the lock do, and so reach every process that opens the store: tables,
-Spark's drivers, sinks. A catalog of metastore = rest sets them for its tables. The client is imported where there is a service only.
+Spark's drivers, sinks. A catalog of metastore = rest sets them for its tables. The client is imported only where there is a
+service.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ SERVICE_URI = Option(
     key="catalog.service.uri",
     kind="text",
     default=None,
-    sentence="The address of a catalog service (tablestore serve, or another one of Paimon's REST protocol) that publishes snapshots.",
+    sentence="The catalog service that publishes snapshots: tablestore serve, or another one of Paimon's REST protocol.",
 )
 SERVICE_TOKEN = Option(
     key="catalog.service.token",

@@ -154,7 +154,13 @@ def partition_statistics(
         sign = 1 if entry.kind is EntryKind.ADD else -1
         total = totals.setdefault(
             entry.partition,
-            {"recordCount": 0, "fileSizeInBytes": 0, "fileCount": 0, "lastFileCreationTime": 0, "totalBuckets": entry.total_buckets},
+            {
+                "recordCount": 0,
+                "fileSizeInBytes": 0,
+                "fileCount": 0,
+                "lastFileCreationTime": 0,
+                "totalBuckets": entry.total_buckets,
+            },
         )
         total["recordCount"] += sign * entry.file.row_count
         total["fileSizeInBytes"] += sign * entry.file.file_size
