@@ -19,7 +19,7 @@ from tablestore.testing.contracts.snapshotcommit import Opened, SnapshotCommitCo
 class TestStore(SnapshotCommitContract):
     @pytest.fixture
     def opened(self, tmp_path: Path) -> Callable[[], Opened]:
-        catalog = ts.open_catalog(tmp_path / "warehouse")
+        catalog = ts.open_catalog(str(tmp_path / "warehouse"))
         catalog.create_database("shop")
         files = catalog.create_table("shop.orders", "id BIGINT, v STRING").context.files
 
@@ -47,7 +47,7 @@ def test_a_directory_of_a_database_names_its_table(location: str, name: tuple[st
 
 
 def test_statistics_are_the_changes_of_each_partition(tmp_path: Path) -> None:
-    catalog = ts.open_catalog(tmp_path / "warehouse")
+    catalog = ts.open_catalog(str(tmp_path / "warehouse"))
     catalog.create_database("shop")
     table = catalog.create_table("shop.t", "id BIGINT, day DATE, kind STRING", partition_by=["day", "kind"])
     days = pa.array([1, 1, 2, None], pa.date32())
