@@ -65,7 +65,7 @@ OPTIONS = {
     option.key: option for option in (METASTORE, WAREHOUSE, URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD, TOKEN, TOKEN_PROVIDER)
 }
 
-_FOR_JDBC, _FOR_REST = (CATALOG_KEY, JDBC_USER, JDBC_PASSWORD), (TOKEN, TOKEN_PROVIDER)
+_FOR_JDBC = (CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)
 _BUILT_IN = (FILESYSTEM, MEMORY, JDBC, REST)
 _MOST_CHARACTERS = 255  # of a catalog's key in the database
 _S3 = ("s3:", "s3a:")
@@ -137,11 +137,13 @@ class CatalogSettings:
 
 def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
     """Parse the options of a catalog; None is no value. Raises InvalidInputError, UnsupportedError for a table option that is."""
-    set_options = {key: options[key] for key in OPTIONS if options.get(key) is not None}
+    # An S3 client has an option of the same name, and only a service takes this one.
+    own_options = OPTIONS if options.get(METASTORE.key) == REST else OPTIONS.keys() - {TOKEN.key}
+    set_options = {key: options[key] for key in own_options if options.get(key) is not None}
     defaults = {
         key.removeprefix(TABLE_DEFAULT): option_text(value) for key, value in options.items() if key.startswith(TABLE_DEFAULT)
     }
-    storage = {key: value for key, value in options.items() if key not in OPTIONS and not key.startswith(TABLE_DEFAULT)}
+    storage = {key: value for key, value in options.items() if key not in own_options and not key.startswith(TABLE_DEFAULT)}
     value = {key: option.parse(str(set_options[key])) if key in set_options else option.default for key, option in OPTIONS.items()}
     metastore, warehouse = str(value[METASTORE.key]), _text(value[WAREHOUSE.key])
     if metastore not in _BUILT_IN and metastore not in (others := other_catalogs()):
@@ -149,7 +151,7 @@ def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
             f"option {METASTORE.key}: expected one of {', '.join([*_BUILT_IN, *others])}, found {metastore!r:.60}"
             f"{did_you_mean(metastore, [*_BUILT_IN, *others])}"
         )
-    for only, keys in ((JDBC, _FOR_JDBC), (REST, _FOR_REST)):
+    for only, keys in ((JDBC, _FOR_JDBC), (REST, (TOKEN_PROVIDER,))):
         if metastore in _BUILT_IN and metastore != only and (wrong := [one.key for one in keys if one.key in set_options]):
             raise _refused(
                 f"option {wrong[0]} is for metastore = {only}, found {metastore}; set metastore, or leave the option out"
