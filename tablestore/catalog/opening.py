@@ -17,7 +17,7 @@ from tablestore.errors import UnsupportedError
 from tablestore.ids import Ids
 from tablestore.io.lock import lockoptions
 from tablestore.io.opening import open_store
-from tablestore.io.service.serviceoptions import SERVICE_PREFIX, SERVICE_TOKEN, SERVICE_URI, parse_service
+from tablestore.io.service.serviceoptions import SERVICE_KEYS, SERVICE_PREFIX, SERVICE_TOKEN, SERVICE_URI, parse_service
 
 
 def open_meta_catalog(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog, CatalogSettings]:
@@ -57,9 +57,11 @@ def _rest(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog, CatalogSett
     service = {SERVICE_URI.key: settings.uri or ""}
     if settings.token is not None:
         service[SERVICE_TOKEN.key] = settings.token
-    client, _ = parse_service(service, ids=ids)
+    if settings.hands_out_keys:
+        service[SERVICE_KEYS.key] = "true"
+    client, _, _ = parse_service(service, ids=ids)
     assert client is not None, "it has an address"
-    catalog, prefix, warehouse = open_rest_catalog(settings, client, ids)
+    catalog, prefix, warehouse = open_rest_catalog(settings, client, ids, hands_out_keys=settings.hands_out_keys)
     if prefix:
         service[SERVICE_PREFIX.key] = prefix
     return catalog, replace(settings, service=service, warehouse=warehouse or settings.warehouse)

@@ -26,9 +26,8 @@ from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.lock.lockedstore import LockedFileStore
-from tablestore.io.opening import open_store
+from tablestore.io.opening import open_served, open_store
 from tablestore.io.service.serviceclient import ServiceClient
-from tablestore.io.service.servicestore import ServiceFileStore
 from tablestore.names import check_name
 from tablestore.store.schemas import TABLE_UUID_OPTION
 from tablestore.types.schema import TableSchema
@@ -41,23 +40,27 @@ _TRIES = 5
 
 
 class RestCatalog:
-    """The catalog behind ``client``. ``storage``: the options of the file system with which this process opens files."""
+    """The catalog behind ``client``. ``storage``: the options of the file system with which this process opens files;
+    ``hands_out_keys``: the service has the keys to it."""
 
     supports_managed_table = True
     serializable = True
 
-    def __init__(self, client: ServiceClient, ids: Ids, *, warehouse: str | None, storage: Mapping[str, Any]) -> None:
+    def __init__(
+        self, client: ServiceClient, ids: Ids, *, warehouse: str | None, storage: Mapping[str, Any], hands_out_keys: bool = False
+    ) -> None:
         self._client, self._ids, self._warehouse, self._storage = client, ids, warehouse, storage
+        self._hands_out_keys = hands_out_keys
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _unpickled, (self._client, self._ids, self._warehouse, dict(self._storage))
+        return _unpickled, (self._client, self._ids, self._warehouse, dict(self._storage), self._hands_out_keys)
 
     @property
     def files(self) -> FileStore:
         """The warehouse. Raises UnsupportedError where the service does not say where it lies."""
         if self._warehouse is None:
             raise self._lacks("an address of its warehouse")
-        return self._opened(self._warehouse)
+        return open_served(self._warehouse, self._storage, self._client, hands_out_keys=False)
 
     @property
     def lock(self) -> CatalogLock | None:
@@ -254,7 +257,7 @@ class RestCatalog:
         self._client.send(method, f"{self._table_path(identifier)}/{verb}", body)
 
     def _opened(self, location: str) -> FileStore:
-        return ServiceFileStore(open_store(location, self._storage), self._client)
+        return open_served(location, self._storage, self._client, self._hands_out_keys)
 
     def _location(self, table: Any) -> str:
         location = table.get("path") if isinstance(table, Mapping) else None
@@ -271,7 +274,9 @@ class RestCatalog:
         )
 
 
-def open_rest_catalog(settings: CatalogSettings, client: ServiceClient, ids: Ids) -> tuple[RestCatalog, str, str | None]:
+def open_rest_catalog(
+    settings: CatalogSettings, client: ServiceClient, ids: Ids, *, hands_out_keys: bool
+) -> tuple[RestCatalog, str, str | None]:
     """The catalog, the prefix of its paths, and the address of its warehouse if the service names it. Asks the service once."""
     answer = client.get("/v1/config", {"warehouse": settings.warehouse})
     if not isinstance(answer, Mapping):
@@ -279,12 +284,15 @@ def open_rest_catalog(settings: CatalogSettings, client: ServiceClient, ids: Ids
     configuration = {**(answer.get("defaults") or {}), **(answer.get("overrides") or {})}
     prefix, warehouse = str(configuration.get("prefix") or ""), configuration.get(WAREHOUSE_KEY)
     client = with_changes(client, prefix=prefix)
-    catalog = RestCatalog(client, ids, warehouse=warehouse, storage={**settings.storage, **settings.lock})
+    storage = {**settings.storage, **settings.lock}
+    catalog = RestCatalog(client, ids, warehouse=warehouse, storage=storage, hands_out_keys=hands_out_keys)
     return catalog, prefix, None if warehouse is None else str(warehouse)
 
 
-def _unpickled(client: ServiceClient, ids: Ids, warehouse: str | None, storage: Mapping[str, Any]) -> RestCatalog:
-    return RestCatalog(client, ids, warehouse=warehouse, storage=storage)
+def _unpickled(
+    client: ServiceClient, ids: Ids, warehouse: str | None, storage: Mapping[str, Any], hands_out_keys: bool
+) -> RestCatalog:
+    return RestCatalog(client, ids, warehouse=warehouse, storage=storage, hands_out_keys=hands_out_keys)
 
 
 def _named(identifier: Identifier) -> dict[str, str]:

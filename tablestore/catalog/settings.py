@@ -61,8 +61,15 @@ TOKEN_PROVIDER = Option(
     choices=("bear",),
     sentence="For rest the kind of the token, by Paimon's name: bear, a bearer token.",
 )
+DATA_TOKEN = Option(
+    key="data-token.enabled",
+    kind="bool",
+    default=False,
+    sentence="For rest: open files of S3 with temporary keys that the service hands out for each table.",
+)
 OPTIONS = {
-    option.key: option for option in (METASTORE, WAREHOUSE, URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD, TOKEN, TOKEN_PROVIDER)
+    option.key: option
+    for option in (METASTORE, WAREHOUSE, URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD, TOKEN, TOKEN_PROVIDER, DATA_TOKEN)
 }
 
 _FOR_JDBC = (CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)
@@ -87,6 +94,7 @@ class CatalogSettings:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    hands_out_keys: bool = False
     table_defaults: Mapping[str, str] = field(default_factory=dict)
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
     lock: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -151,7 +159,7 @@ def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
             f"option {METASTORE.key}: expected one of {', '.join([*_BUILT_IN, *others])}, found {metastore!r:.60}"
             f"{did_you_mean(metastore, [*_BUILT_IN, *others])}"
         )
-    for only, keys in ((JDBC, _FOR_JDBC), (REST, (TOKEN_PROVIDER,))):
+    for only, keys in ((JDBC, _FOR_JDBC), (REST, (TOKEN_PROVIDER, DATA_TOKEN))):
         if metastore in _BUILT_IN and metastore != only and (wrong := [one.key for one in keys if one.key in set_options]):
             raise _refused(
                 f"option {wrong[0]} is for metastore = {only}, found {metastore}; set metastore, or leave the option out"
@@ -191,6 +199,7 @@ def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
         user=_text(value[JDBC_USER.key]),
         password=_text(value[JDBC_PASSWORD.key]),
         token=_text(value[TOKEN.key]),
+        hands_out_keys=value[DATA_TOKEN.key] is True,
         table_defaults=defaults,
         storage=storage,
     )

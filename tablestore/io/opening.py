@@ -7,8 +7,8 @@ s3://bucket/path (s3a too)         S3FileStore
 """
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from tablestore.clock import Clock
@@ -22,6 +22,11 @@ from tablestore.io.lock.lockoptions import parse_lock
 from tablestore.io.service.serviceoptions import parse_service
 from tablestore.lazy import missing_package
 from tablestore.names import did_you_mean
+
+if TYPE_CHECKING:
+    from tablestore.io.service.serviceclient import ServiceClient
+
+_S3 = ("s3://", "s3a://")
 
 
 def open_store(
@@ -38,15 +43,32 @@ def open_store(
     ``catalog.service.*`` (:mod:`tablestore.io.service.serviceoptions`), which name a service that publishes its snapshots.
     InvalidInputError if ``uri`` is a file, or names a protocol that nobody knows.
     """
-    lock, other_options = parse_lock(options or {}, clock)
-    service, other_options = parse_service(other_options, clock, ids)
+    service, hands_out_keys, other_options = parse_service(options or {}, clock, ids)
+    if service is not None:
+        return open_served(uri, other_options, service, hands_out_keys, clock=clock, ids=ids)
+    lock, other_options = parse_lock(other_options, clock)
     store = _store(os.fspath(uri), other_options, clock, ids)
-    locked = store if lock is None else LockedFileStore(store, lock)
-    if service is None:
-        return locked
-    from tablestore.io.service.servicestore import ServiceFileStore  # it loads what most processes have no use for
+    return store if lock is None else LockedFileStore(store, lock)
 
-    return ServiceFileStore(locked, service)
+
+def open_served(
+    uri: str | os.PathLike[str],
+    options: Mapping[str, Any],
+    service: "ServiceClient",
+    hands_out_keys: bool,
+    *,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+) -> FileStore:
+    """The file store at ``uri``, of which ``service`` publishes the snapshots. ``hands_out_keys``: and gives the keys to S3."""
+    from tablestore.io.service.servicestore import ServiceFileStore  # they load what most processes have no use for
+    from tablestore.io.service.tablekeys import TableKeys
+
+    text = os.fspath(uri)
+    keys = TableKeys(service, text).fetch if hands_out_keys and text.startswith(_S3) else None
+    lock, other_options = parse_lock(options, clock)
+    store = _store(text, other_options, clock, ids, keys)
+    return ServiceFileStore(store if lock is None else LockedFileStore(store, lock), service)
 
 
 def same_place(first: str, second: str) -> bool:
@@ -56,7 +78,13 @@ def same_place(first: str, second: str) -> bool:
     return "://" not in first and "://" not in second and os.path.realpath(first) == os.path.realpath(second)
 
 
-def _store(text: str, options: Mapping[str, Any], clock: Clock | None, ids: Ids | None) -> FileStore:
+def _store(
+    text: str,
+    options: Mapping[str, Any],
+    clock: Clock | None,
+    ids: Ids | None,
+    keys: Callable[[], Mapping[str, Any]] | None = None,
+) -> FileStore:
     protocol, separator, place = text.partition("://")
     if not separator or protocol in ("file", "local", "memory"):
         _refuse_options(options)
@@ -70,13 +98,13 @@ def _store(text: str, options: Mapping[str, Any], clock: Clock | None, ids: Ids 
         name, _, path = place.strip("/").partition("/")
         store = MemoryFileStore(name, clock=clock)
         return store.at(path) if path else store
-    if protocol in ("s3", "s3a"):
+    if text.startswith(_S3):
         try:
             from tablestore.io.s3 import S3FileStore  # botocore takes a while to import
         except ImportError as error:
             raise missing_package("files in S3 need the package botocore", "'tablestore[s3]'", error) from error
 
-        return S3FileStore(text, options, clock=clock, ids=ids)
+        return S3FileStore(text, options, clock=clock, ids=ids, keys=keys)
     from tablestore.io.fsspec_store import FsspecFileStore
 
     return FsspecFileStore(text, options, clock=clock, ids=ids)

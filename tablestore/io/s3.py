@@ -39,7 +39,8 @@ class S3FileStore:
     """A :class:`~tablestore.io.filestore.FileStore` below ``s3://bucket/prefix``.
 
     ``options`` have the names of s3fs (``key``, ``secret``, ``endpoint_url``, ``client_kwargs``, …). What they leave
-    out is found as in any AWS tool: environment, profile, role. They appear in no message and no ``repr``.
+    out is found as in any AWS tool: environment, profile, role. They appear in no message and no ``repr``. ``keys``: fetches
+    temporary credentials in their place.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class S3FileStore:
         *,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        keys: Callable[[], Mapping[str, Any]] | None = None,
         _session: S3Session | None = None,
     ) -> None:
         scheme, separator, place = url.partition("://")
@@ -60,7 +62,7 @@ class S3FileStore:
         self._scheme = scheme
         self._bucket = bucket
         self._prefix = prefix
-        self._session = _session or S3Session(options or {}, clock=clock or SystemClock(), ids=ids or SystemIds())
+        self._session = _session or S3Session(options or {}, clock=clock or SystemClock(), ids=ids or SystemIds(), keys=keys)
 
     can_publish = True
 

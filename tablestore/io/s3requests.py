@@ -12,6 +12,7 @@ from weakref import finalize
 
 from botocore import UNSIGNED
 from botocore.config import Config
+from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -52,10 +53,16 @@ _TRANSIENT_CODES = frozenset({"RequestTimeout", "SlowDown", "Throttling", "Inter
 
 
 class S3Session:
-    """The client, the retry policy of its requests, and the buckets that were proved to publish conditionally."""
+    """The client, the retry policy of its requests, and the buckets that were proved to publish conditionally.
 
-    def __init__(self, options: Mapping[str, Any], *, clock: Clock, ids: Ids) -> None:
+    ``keys``: fetches temporary credentials; else they are those of the options, or found as in any AWS tool.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Any], *, clock: Clock, ids: Ids, keys: Callable[[], Mapping[str, Any]] | None = None
+    ) -> None:
         self._options = parse_options({**fsspec_config.get("s3", {}), **options})
+        self._keys = keys
         self.clock = clock
         self.ids = ids
         self._forget()
@@ -66,7 +73,7 @@ class S3Session:
         self.proved_buckets: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "clock": self.clock, "ids": self.ids}
+        return {"_options": self._options, "_keys": self._keys, "clock": self.clock, "ids": self.ids}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -107,8 +114,16 @@ class S3Session:
         if options.get("anon"):
             settings["signature_version"] = UNSIGNED
             arguments = {key: value for key, value in arguments.items() if key not in CREDENTIALS.values()}
+        session = Session(profile=options.get("profile"))
+        if self._keys is not None:
+            keys = self._keys()
+            # What this process was told itself goes before what the service says.
+            arguments = {name: keys[name] for name in ("endpoint_url", "region_name") if keys.get(name)} | arguments
+            arguments = {key: value for key, value in arguments.items() if key not in CREDENTIALS.values()}
+            # botocore fetches them again before they expire; it has no public way to be given such credentials.
+            session._credentials = RefreshableCredentials.create_from_metadata(keys, refresh_using=self._keys, method="tablestore")
         try:
-            client = Session(profile=options.get("profile")).create_client("s3", config=Config(**settings), **arguments)
+            client = session.create_client("s3", config=Config(**settings), **arguments)
         except (TypeError, ValueError, AttributeError, BotoCoreError) as error:
             raise InvalidInputError(f"S3 cannot be reached with these options: {error}; correct them", kind="option") from error
         if ".amazonaws." not in f"{client.meta.endpoint_url}/":

@@ -34,14 +34,23 @@ SERVICE_TOKEN = Option(
 SERVICE_PREFIX = Option(
     key="catalog.service.prefix", kind="text", default="", sentence="The part of its paths that its configuration names."
 )
-OPTIONS = {option.key: option for option in (SERVICE_URI, SERVICE_TOKEN, SERVICE_PREFIX)}
+SERVICE_KEYS = Option(
+    key="catalog.service.data-token",
+    kind="bool",
+    default=False,
+    sentence="Open files with temporary keys that the service hands out for each table (S3).",
+)
+OPTIONS = {option.key: option for option in (SERVICE_URI, SERVICE_TOKEN, SERVICE_PREFIX, SERVICE_KEYS)}
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def parse_service(
     options: Mapping[str, Any], clock: Clock | None = None, ids: Ids | None = None
-) -> "tuple[ServiceClient | None, dict[str, Any]]":
-    """The client of the service that ``options`` name, if any, and the options that are left. Raises InvalidInputError."""
+) -> "tuple[ServiceClient | None, bool, dict[str, Any]]":
+    """The client of the service that ``options`` name, if any, whether it hands out keys, and the options that are left.
+
+    Raises InvalidInputError.
+    """
     other_options = {key: value for key, value in options.items() if not key.startswith(PREFIX)}
     if unknown := sorted(set(options) - set(other_options) - set(OPTIONS)):
         raise InvalidInputError(
@@ -50,7 +59,7 @@ def parse_service(
         )
     service_options = {key: str(options[key]) for key in OPTIONS if options.get(key) is not None}
     if not service_options:
-        return None, other_options
+        return None, False, other_options
     if SERVICE_URI.key not in service_options:
         raise InvalidInputError(
             f"{', '.join(service_options)} without {SERVICE_URI.key}: name the service, like https://catalog.example:8743",
@@ -65,7 +74,7 @@ def parse_service(
         clock=clock or SystemClock(),
         ids=ids or SystemIds(),
     )
-    return client, other_options
+    return client, SERVICE_KEYS.parse(service_options.get(SERVICE_KEYS.key, "false")) is True, other_options
 
 
 def checked_uri(uri: str, key: str) -> str:

@@ -21,6 +21,7 @@ from tablestore.format.partitiontext import partition_texts
 from tablestore.format.paths import MAIN_BRANCH, snapshot_path
 from tablestore.format.snapshot import Snapshot, encode_snapshot
 from tablestore.io.filestore import FileStore
+from tablestore.io.service.tablekeys import named_by_directory
 from tablestore.types.datatypes import Field
 
 if TYPE_CHECKING:
@@ -132,14 +133,6 @@ def snapshot_commit(context: "TableContext") -> SnapshotCommit:
             legacy=context.settings.legacy_partition_names,
         ),
     )
-
-
-def named_by_directory(location: str) -> tuple[str, str] | None:
-    """The database and table that a directory ``…/shop.db/orders`` is of; None for any other."""
-    parent, _, table = location.rstrip("/").rpartition("/")
-    database = parent.rpartition("/")[2]
-    name = database.removesuffix(".db")
-    return (name, table) if table and name and name != database else None
 
 
 def partition_statistics(

@@ -11,7 +11,8 @@ import pytest
 import tablestore as ts
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.partitiontext import partition_texts
-from tablestore.store.commit.snapshotcommit import named_by_directory, partition_statistics, snapshot_commit
+from tablestore.io.service.tablekeys import named_by_directory
+from tablestore.store.commit.snapshotcommit import partition_statistics, snapshot_commit
 from tablestore.store.context import open_context
 from tablestore.testing.contracts.snapshotcommit import Opened, SnapshotCommitContract
 
