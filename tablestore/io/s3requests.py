@@ -105,31 +105,39 @@ class S3Session:
         return {**(self._options.get("s3_additional_kwargs") or {}), **payer}
 
     def _connect(self) -> Any:
-        options: dict[str, Any] = {key: resolved(value, f"option {key}") for key, value in self._options.items()}
-        settings = {"connect_timeout": 5, "read_timeout": 15, "retries": {"max_attempts": 0}, "max_pool_connections": 64}
-        settings.update(options.get("config_kwargs", {}))
-        arguments: dict[str, Any] = {key: options[key] for key in ("endpoint_url", "use_ssl") if key in options}
-        arguments.update({name: options[key] for key, name in CREDENTIALS.items() if key in options})
-        arguments.update(options.get("client_kwargs", {}))
-        if options.get("anon"):
-            settings["signature_version"] = UNSIGNED
-            arguments = {key: value for key, value in arguments.items() if key not in CREDENTIALS.values()}
-        session = Session(profile=options.get("profile"))
-        if self._keys is not None:
-            keys = self._keys()
-            # What this process was told itself goes before what the service says.
-            arguments = {name: keys[name] for name in ("endpoint_url", "region_name") if keys.get(name)} | arguments
-            arguments = {key: value for key, value in arguments.items() if key not in CREDENTIALS.values()}
-            # botocore fetches them again before they expire; it has no public way to be given such credentials.
-            session._credentials = RefreshableCredentials.create_from_metadata(keys, refresh_using=self._keys, method="tablestore")
-        try:
-            client = session.create_client("s3", config=Config(**settings), **arguments)
-        except (TypeError, ValueError, AttributeError, BotoCoreError) as error:
-            raise InvalidInputError(f"S3 cannot be reached with these options: {error}; correct them", kind="option") from error
+        client = service_client("s3", self._options, self._keys)
         if ".amazonaws." not in f"{client.meta.endpoint_url}/":
             client.meta.events.register("before-call.s3", _stay)
         finalize(self, client.close)
         return client
+
+
+def service_client(service: str, storage: Mapping[str, Any], keys: Callable[[], Mapping[str, Any]] | None = None) -> Any:
+    """The client of a service of AWS (``s3``, ``sts``), or of what speaks its protocol; the options are those of a store.
+
+    Raises InvalidInputError for options that no client can be made of.
+    """
+    options: dict[str, Any] = {key: resolved(value, f"option {key}") for key, value in parse_options(storage).items()}
+    settings = {"connect_timeout": 5, "read_timeout": 15, "retries": {"max_attempts": 0}, "max_pool_connections": 64}
+    settings.update(options.get("config_kwargs", {}))
+    arguments: dict[str, Any] = {key: options[key] for key in ("endpoint_url", "use_ssl") if key in options}
+    arguments.update({name: options[key] for key, name in CREDENTIALS.items() if key in options})
+    arguments.update(options.get("client_kwargs", {}))
+    if options.get("anon"):
+        settings["signature_version"] = UNSIGNED
+        arguments = {key: value for key, value in arguments.items() if key not in CREDENTIALS.values()}
+    session = Session(profile=options.get("profile"))
+    if keys is not None:
+        fetched = keys()
+        # What this process was told itself goes before what the service says.
+        arguments = {name: fetched[name] for name in ("endpoint_url", "region_name") if fetched.get(name)} | arguments
+        arguments = {key: value for key, value in arguments.items() if key not in CREDENTIALS.values()}
+        # botocore fetches them again before they expire; it has no public way to be given such credentials.
+        session._credentials = RefreshableCredentials.create_from_metadata(fetched, refresh_using=keys, method="tablestore")
+    try:
+        return session.create_client(service, config=Config(**settings), **arguments)
+    except (TypeError, ValueError, AttributeError, BotoCoreError) as error:
+        raise InvalidInputError(f"S3 cannot be reached with these options: {error}; correct them", kind="option") from error
 
 
 def _stay(params: dict[str, Any], **_: Any) -> None:
