@@ -57,13 +57,23 @@ class SnapshotPublisher:
     ids: Ids
     is_same_table: Callable[[], bool]
 
-    def publish(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, deadline_s: float) -> Outcome:
-        """Publish ``snapshot`` on top of ``base``; ``entries`` is its delta, ``deadline_s`` is on the steady clock.
+    def publish(
+        self,
+        snapshot: Snapshot,
+        base: Snapshot | None,
+        entries: Sequence[ManifestEntry],
+        *,
+        deadline_s: float,
+        data: bytes | None = None,
+    ) -> Outcome:
+        """Publish ``snapshot`` on top of ``base``; ``entries`` is its delta, ``deadline_s`` is on the steady clock. ``data``: its
+        file, where another writer has made it.
 
         Raises CommitOutcomeUnknown if the store gives no answer before the deadline. Any other error means that nothing was
         published.
         """
-        path, data = snapshot_path(snapshot.id), encode_snapshot(snapshot)
+        path = snapshot_path(snapshot.id)
+        data = encode_snapshot(snapshot) if data is None else data
         wait_s = FIRST_WAIT_S
         # linked: K is there and ours, and the history is still to be read. doubtful: an earlier try may have been applied.
         linked = doubtful = False
