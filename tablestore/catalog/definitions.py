@@ -2,6 +2,7 @@
 
     <database>.db/.definitions/relations/<name>.json    a view, or a table with a connector: they share their names with tables
     <database>.db/.definitions/functions/<name>.json    a function
+    <database>.db/.definitions/database/<name>.json     what is said of the database itself: it goes with it
 
 No table has a name with a dot, so the directory is none of a table's. Paimon in Java looks for schemas, and pypaimon passes over
 names that begin with a dot: neither lists it. A definition is text to a catalog: what it means, and whether it may act, is decided
@@ -25,6 +26,12 @@ class DefinitionKind(StrEnum):
 
     RELATION = "relations"
     FUNCTION = "functions"
+    DATABASE = "database"
+
+    @property
+    def fills_database(self) -> bool:
+        """True if a database with such a definition is not empty."""
+        return self is not DefinitionKind.DATABASE
 
 
 @runtime_checkable

@@ -95,7 +95,8 @@ class FileSystemCatalog:
         tables = self.list_tables(name)
         if tables and not cascade:
             raise refusals.database_not_empty(name, tables)
-        if not cascade and (defined := [defined for kind in DefinitionKind for defined in self.list_definitions(name, kind)]):
+        kinds = [kind for kind in DefinitionKind if kind.fills_database]
+        if not cascade and (defined := [defined for kind in kinds for defined in self.list_definitions(name, kind)]):
             raise refusals.database_not_empty(name, defined, refusals.DEFINITIONS)
         for table in tables:
             self._remove(f"{database_directory(name)}/{table}")

@@ -35,6 +35,8 @@ from tablestore.types.schema import TableSchema
 WAREHOUSE_KEY = "tablestore.warehouse"
 """In the configuration that a service of tablestore answers: the address of its warehouse. Others have no such key."""
 
+# The change log of a table is seen to by this process; see tablestore.server.protocol.restextensions.
+_OWN_LOG = {"own-log": "true"}
 _PAGE = 1000
 _TRIES = 5
 
@@ -118,7 +120,7 @@ class RestCatalog:
             return isinstance(error, AlreadyExistsError) and self._identity(identifier) == identity
 
         try:
-            self._changed("POST", self._path("databases", identifier.database, "tables"), body, is_done=is_done)
+            self._changed("POST", self._path("databases", identifier.database, "tables"), body, _OWN_LOG, is_done=is_done)
         except AlreadyExistsError as error:
             if not ignore_if_exists or error.kind != "table-exists":
                 raise
@@ -139,7 +141,7 @@ class RestCatalog:
 
     def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False, table_uuid: str | None = None) -> None:
         try:
-            self._changed("DELETE", self._table_path(identifier), query={"tableUuid": table_uuid}, is_done=_is_gone)
+            self._changed("DELETE", self._table_path(identifier), query={**_OWN_LOG, "tableUuid": table_uuid}, is_done=_is_gone)
         except NotFoundError:
             if not ignore_if_not_exists:
                 raise
@@ -152,7 +154,7 @@ class RestCatalog:
             return isinstance(error, NotFoundError) and identity is not None and self._identity(new) == identity
 
         try:
-            self._changed("POST", self._path("tables", "rename"), body, is_done=is_done)
+            self._changed("POST", self._path("tables", "rename"), body, _OWN_LOG, is_done=is_done)
         except NotFoundError as error:
             if not ignore_if_not_exists or error.kind != "no-such-table":
                 raise

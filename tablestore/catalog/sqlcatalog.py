@@ -152,7 +152,8 @@ class SqlCatalog:
             tables := tuple(identifier.table for identifier in identifiers if self._directories.has_table(identifier))
         ):
             raise refusals.database_not_empty(name, tables)
-        defined = [defined for kind in DefinitionKind for defined in self.list_definitions(name, kind)]
+        kinds = [kind for kind in DefinitionKind if kind.fills_database]
+        defined = [defined for kind in kinds for defined in self.list_definitions(name, kind)]
         if defined and not cascade:
             raise refusals.database_not_empty(name, defined, refusals.DEFINITIONS)
         for identifier in identifiers:

@@ -39,6 +39,8 @@ _CONNECT_S, _READ_S = 10.0, 60.0
 _MOST_BYTES = 256 << 20
 _MOST_WAIT_S = 30.0
 _AGAIN = (429, 503)
+# Errors of a service of tablestore that the same request meets again, or that only who asked can settle.
+_DECIDED = ("ConflictError", "CommitOutcomeUnknown")
 _BY_STATUS: Mapping[int, type[TablestoreError]] = {
     400: InvalidInputError,
     404: NotFoundError,
@@ -145,7 +147,7 @@ class ServiceClient:
             response.release_conn()
         if len(content) > _MOST_BYTES:
             raise FormatError(f"{method} {url}: the answer is longer than {_MOST_BYTES:,} bytes", kind="too-large")
-        if response.status in _AGAIN:
+        if response.status in _AGAIN and response.headers.get(ERROR_HEADER) not in _DECIDED:
             raise _Unavailable(f"the service answered {response.status}", _wait_s(response.headers.get("retry-after")))
         if 200 <= response.status < 300:
             return _parsed(content, f"{method} {url}")

@@ -75,14 +75,18 @@ class Maintenance:
             dry_run=dry_run,
         )
 
-    def rollback_to(self, snapshot_id: int | None = None, *, tag: str | None = None) -> Snapshot | None:
+    def rollback_to(
+        self, snapshot_id: int | None = None, *, tag: str | None = None, newest: int | None = None
+    ) -> Snapshot | None:
         """Give the table the rows of a snapshot or tag, by a new commit; returns its snapshot, None if nothing differs.
 
-        Nothing is removed from the history. The newest schema stays: columns that were dropped since do not come back.
+        Nothing is removed from the history. The newest schema stays: columns that were dropped since do not come back. ``newest``:
+        only if this is the id of the newest snapshot, else ConflictError of kind ``moved-on``.
         """
         from tablestore.table.history import restore
 
-        return restore.rollback_to(self._present, self._logs, self._named_snapshot(snapshot_id, tag, "rollback_to"))
+        target = self._named_snapshot(snapshot_id, tag, "rollback_to")
+        return restore.rollback_to(self._present, self._logs, target, newest=newest)
 
     # -- tags
 

@@ -40,13 +40,24 @@ ROLLBACK_PROPERTY = "tablestore.rollback"
 Check = Callable[[Snapshot | None], None]
 
 
-def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot) -> Snapshot | None:
-    """Give the table the files of ``target``. Returns the new snapshot, None if nothing changes.
+def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot, *, newest: int | None = None) -> Snapshot | None:
+    """Give the table the files of ``target``. Returns the new snapshot, None if nothing changes. ``newest``: the id that the newest
+    snapshot must have.
 
-    Raises NotFoundError if the target expires meanwhile, ConflictError if others commit faster than this can plan, UnsupportedError
-    if its rows lack a column that is NOT NULL now.
+    Raises NotFoundError if the target expires meanwhile, ConflictError if others commit faster than this can plan, or (kind
+    ``moved-on``) if another snapshot is the newest one, UnsupportedError if its rows lack a column that is NOT NULL now.
     """
-    return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
+
+    def check(latest: Snapshot | None) -> None:
+        if newest is not None and (latest is None or latest.id != newest):
+            raise ConflictError(
+                f"the newest snapshot of table {context.files.root_uri} is {latest.id if latest else 0}, expected {newest}: others "
+                "have committed meanwhile, and would be undone; look at them, and repeat",
+                kind="moved-on",
+            )
+
+    check(context.snapshots.latest())
+    return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)}, check=check)
 
 
 def restored_snapshot_id(snapshot: Snapshot) -> int | None:

@@ -64,6 +64,16 @@ def after_write(
     tasks.clear_notes()
 
 
+def after_client_commit(context: TableContext, log: Callable[[], ChangeLog], snapshot: Snapshot) -> None:
+    """Follow up the commit of a client, which keeps house itself: publishes what the log lacks. Raises nothing.
+
+    ``log`` opens the log here, because a table whose log is unknown can be committed to: that fails as a task, with a warning.
+    """
+    tasks = PostCommit(context.files, context.clock, snapshot.id)
+    tasks.do(PostCommitTask.PUBLISH, lambda: log().after_commit())
+    tasks.clear_notes()
+
+
 def after_compaction(context: TableContext, log: Callable[[], ChangeLog], committed: Sequence[int]) -> None:
     """Follow up a compaction on demand, which alone expires the snapshots of a ``write-only`` table.
 

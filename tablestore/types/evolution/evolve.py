@@ -26,6 +26,7 @@ from tablestore.options import (
     OWN_MATERIALIZED_PREFIX,
     TABLE_OPTIONS,
     is_materialized,
+    is_table_option,
     option_text,
     other_spellings,
     refuse_two_spellings,
@@ -51,6 +52,7 @@ from tablestore.types.evolution.schemachanges import (
     RenameColumn,
     RequireOption,
     SchemaChange,
+    SetForeignOption,
     SetOption,
     SetTableComment,
 )
@@ -183,6 +185,13 @@ def _remove_option(state: columns.State, change: RemoveOption) -> None:
     state.change(options={key: text for key, text in options.items() if key not in stored})
 
 
+def _set_foreign_option(state: columns.State, change: SetForeignOption) -> None:
+    if is_table_option(change.key):
+        raise InvalidInputError(f"{change.key!r:.100} is an option of tablestore: SetOption sets it", kind="invalid-option")
+    others = {key: text for key, text in state.schema.options.items() if key != change.key}
+    state.change(options=others if change.value is None else {**others, change.key: change.value})
+
+
 def _require_option(state: columns.State, change: RequireOption) -> None:
     current = state.schema.options.get(change.key)
     if current != change.value:
@@ -209,6 +218,7 @@ _APPLY: dict[type, Callable[[columns.State, Any], None]] = {
     ChangeDefault: columns.change_default,
     SetOption: _set_option,
     RemoveOption: _remove_option,
+    SetForeignOption: _set_foreign_option,
     SetTableComment: _set_table_comment,
     RequireOption: _require_option,
 }
@@ -223,7 +233,11 @@ def _check_result(old: TableSchema, new: TableSchema) -> None:
     else:
         check_schema(new)
     try:
-        validate_options(old.options)
+        validate_options(_known(old.options))
     except TablestoreError:
         return
-    validate_options(new.options)
+    validate_options(_known(new.options))
+
+
+def _known(options: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in options.items() if is_table_option(key)}

@@ -123,6 +123,14 @@ class RemoveOption:
 
 
 @dataclass(frozen=True, slots=True)
+class SetForeignOption:
+    """Set an option that only other engines know, which is kept as it is; None removes it."""
+
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetTableComment:
     """Set the comment of the table; None removes it."""
 
@@ -148,6 +156,7 @@ SchemaChange: TypeAlias = (
     | ChangeDefault
     | SetOption
     | RemoveOption
+    | SetForeignOption
     | SetTableComment
     | RequireOption
 )

@@ -1,0 +1,295 @@
+"""The Starlette application: every route of the table behind one check, in a bounded number of threads.
+
+    request ── is it ending?  503 ── body within its limit ── a free thread
+        └ in the thread:  who asks ── what the path names ── may they ── audit ── handler ── answer
+
+Handlers block on files, so they run in threads: at most ``threads`` at a time. A request that waits longer for one than
+``waiting_s`` gets 503. Authentication, the audit log and middleware are handed in.
+"""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+from urllib.parse import unquote_plus
+
+import anyio
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tablestore.errors import TablestoreError
+from tablestore.server.access.roles import Grant, Principal, Resource, Role
+from tablestore.server.endpoints import ENDPOINTS, Endpoint, Need
+from tablestore.server.protocol.errorresponse import (
+    RETRY_AFTER_S,
+    ErrorResponse,
+    RequestObjects,
+    RequestRefused,
+    error_response,
+    unavailable,
+)
+from tablestore.server.protocol.exchange import MOST_BODY_BYTES, Call
+from tablestore.server.protocol.restconfig import check_prefix
+from tablestore.server.protocol.restservice import RestService
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+ANONYMOUS = Principal(name="anonymous", grants=(Grant(Role.ADMIN),))
+"""The caller of a service without tokens."""
+
+Authenticate = Callable[[str | None, int], Principal]
+"""The caller that an Authorization header names, at a time in milliseconds. Raises RequestRefused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One decided request, for the audit log. ``code``: that of the refusal; None if the handler was called."""
+
+    principal: str
+    operation: str
+    resource: Resource | None
+    need: str
+    code: int | None
+    request_id: str
+
+
+class Audit(Protocol):
+    """Takes note of decisions."""
+
+    def __call__(self, decision: Decision) -> None:
+        """Take note of one. Raises nothing."""
+        ...
+
+
+def without_tokens(header: str | None, now_millis: int) -> Principal:
+    """The one caller of a service without tokens, whatever it says."""
+    return ANONYMOUS
+
+
+def unaudited(decision: Decision) -> None:
+    """Takes no note."""
+
+
+@dataclass(slots=True)
+class Liveness:
+    """Whether the service is ending, and how many requests it is at. Used by the thread of the event loop alone."""
+
+    is_ending: bool = False
+    running: int = 0
+    _idle: anyio.Event = field(default_factory=anyio.Event)
+
+    def begin(self) -> None:
+        """A request begins."""
+        self.running += 1
+
+    def end(self) -> None:
+        """A request has ended."""
+        self.running -= 1
+        if self.is_ending and not self.running:
+            self._idle.set()
+
+    async def drained(self, most_s: float) -> bool:
+        """Refuses new requests, and waits until those that run have ended; False if that takes too long."""
+        self.is_ending = True
+        with anyio.move_on_after(most_s):
+            if self.running:
+                await self._idle.wait()
+        return not self.running
+
+
+@dataclass(slots=True, kw_only=True)
+class Application:
+    """The parts of one application. ``app`` is what a server runs."""
+
+    service: RestService
+    authenticate: Authenticate = without_tokens
+    audit: Audit = unaudited
+    threads: int = 16
+    waiting_s: float = 30.0
+    most_body_bytes: int = MOST_BODY_BYTES
+    liveness: Liveness = field(default_factory=Liveness)
+    _limiter: anyio.CapacityLimiter | None = None
+
+    def app(self, *, middleware: Sequence[Middleware] = (), routes: Sequence[BaseRoute] = ()) -> Starlette:
+        """The application, with routes of others beside those of the protocol."""
+        return Starlette(
+            routes=[
+                Route("/healthz", _answer_health, methods=["GET"], name="healthz"),
+                Route("/readyz", self._answer_readiness, methods=["GET"], name="readyz"),
+                *(Route(one.path, self._handled(one), methods=[one.method], name=f"{one.method} {one.path}") for one in ENDPOINTS),
+                *routes,
+            ],
+            middleware=list(middleware),
+            exception_handlers={404: _answer_unknown, 405: _answer_wrong_method, 500: _answer_fault},
+        )
+
+    async def _answer_readiness(self, request: Request) -> Response:
+        """Ready while it takes requests, and its warehouse answers."""
+        if self.liveness.is_ending:
+            return json_response({"ready": False, "reason": "ending"}, 503)
+        try:
+            await self._in_thread(lambda: self.service.catalog.list_databases())
+        except (TablestoreError, RequestRefused) as error:
+            LOG.warning("not ready: %s", error)
+            return json_response({"ready": False, "reason": "the warehouse does not answer"}, 503)
+        return json_response({"ready": True})
+
+    def _handled(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            if self.liveness.is_ending:
+                return error_answer(ErrorResponse(code=503, message="the service is ending", retry_after_s=RETRY_AFTER_S), "")
+            request_id = self.service.ids.uuid()
+            self.liveness.begin()
+            try:
+                body = await self._body(request)
+                names = path_names(endpoint.path, request)
+                return await self._in_thread(lambda: self._answer(endpoint, request, names, body, request_id))
+            except RequestRefused as refused:
+                return error_answer(refused.response, request_id)
+            finally:
+                self.liveness.end()
+
+        return handle
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """The result of ``work`` in one of the threads. Raises RequestRefused if none becomes free in time."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(self.threads)
+        limiter, ticket = self._limiter, object()
+        with anyio.move_on_after(self.waiting_s) as waiting:
+            await limiter.acquire_on_behalf_of(ticket)
+        if waiting.cancelled_caught:
+            raise unavailable("the service is busy")
+        try:
+            # A request that has begun ends, whether its client waits or not: a commit is never half of one.
+            return await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1), abandon_on_cancel=False)
+        finally:
+            limiter.release_on_behalf_of(ticket)
+
+    def _answer(self, endpoint: Endpoint, request: Request, names: Mapping[str, str], body: bytes, request_id: str) -> Response:
+        """The answer of an endpoint; runs in a thread, and raises nothing."""
+        objects = RequestObjects()
+        try:
+            objects = endpoint.objects(names)
+            principal = self.authenticate(request.headers.get("authorization"), self.service.clock.now_ms())
+            call = Call(principal=principal, names=names, query=dict(request.query_params), body=body)
+            self._decide(endpoint, call, request_id)
+            content = endpoint.handler(self.service, call)
+            return json_response({} if content is None else content, request_id=request_id)
+        except RequestRefused as refused:
+            return error_answer(refused.response, request_id)
+        except TablestoreError as error:
+            if (response := error_response(error, objects)) is not None:
+                if response.code >= 500:
+                    LOG.warning("request %s, %s: %s", request_id, endpoint.name, error)
+                return error_answer(response, request_id)
+            return fault_answer(endpoint.name, request_id)
+        except Exception:
+            return fault_answer(endpoint.name, request_id)
+
+    def _decide(self, endpoint: Endpoint, call: Call, request_id: str) -> None:
+        need = endpoint.need.value if isinstance(endpoint.need, Role) else endpoint.need.name.lower()
+        resource = None if endpoint.need is Need.BODY else endpoint.resource(call.names)
+        code: int | None = None
+        try:
+            if "prefix" in call.names:
+                check_prefix(self.service, call.names["prefix"])
+            endpoint.check(call)
+        except RequestRefused as refused:
+            code = refused.response.code
+            raise
+        finally:
+            self.audit(
+                Decision(
+                    principal=call.principal.name,
+                    operation=endpoint.name,
+                    resource=resource,
+                    need=need,
+                    code=code,
+                    request_id=request_id,
+                )
+            )
+
+    async def _body(self, request: Request) -> bytes:
+        """The body, within its limit. Raises RequestRefused."""
+        too_large = ErrorResponse(
+            code=413, message=f"a body may have {self.most_body_bytes:,} bytes, and has more; send less at once"
+        )
+        length = request.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > self.most_body_bytes:
+            raise RequestRefused(too_large)
+        parts, size = list[bytes](), 0
+        try:
+            async for part in request.stream():
+                size += len(part)
+                if size > self.most_body_bytes:
+                    raise RequestRefused(too_large)
+                parts.append(part)
+        except ClientDisconnect as error:
+            raise RequestRefused(ErrorResponse(code=400, message="the client has left")) from error
+        return b"".join(parts)
+
+
+def path_names(path: str, request: Request) -> dict[str, str]:
+    """The parameters of a path, decoded as clients encode them: a plus is a blank, and an encoded slash is no separator.
+
+    Raises RequestRefused for a path that does not fit once it is taken apart at its own slashes.
+    """
+    raw = request.scope.get("raw_path") or request.scope["path"].encode()
+    segments = raw.decode("ascii", "replace").partition("?")[0].removeprefix(request.scope.get("root_path", "")).split("/")
+    pattern = path.split("/")
+    if len(segments) != len(pattern):
+        raise RequestRefused(ErrorResponse(code=404, message="there is no such path; a name holds no slash"))
+    names = {}
+    for expected, segment in zip(pattern, segments, strict=True):
+        if expected.startswith("{"):
+            try:
+                names[expected.strip("{}")] = unquote_plus(segment, errors="strict")
+            except UnicodeDecodeError as error:
+                raise RequestRefused(ErrorResponse(code=400, message="expected names in UTF-8 in the path")) from error
+    return names
+
+
+def json_response(
+    content: Mapping[str, object], code: int = 200, *, request_id: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """An answer in JSON."""
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    named = {"x-request-id": request_id} if request_id else {}
+    return Response(body, code, {**(headers or {}), **named, "cache-control": "no-store"}, "application/json")
+
+
+def error_answer(response: ErrorResponse, request_id: str) -> Response:
+    """The answer of a refused request."""
+    return json_response(response.content(), response.code, request_id=request_id, headers=response.headers())
+
+
+def fault_answer(operation: str, request_id: str) -> Response:
+    """The answer to what nobody has foreseen: its trace is in the log alone."""
+    LOG.exception("request %s, %s failed", request_id, operation)
+    message = f"the service failed; its log says more of request {request_id}"
+    return error_answer(ErrorResponse(code=500, message=message), request_id)
+
+
+async def _answer_health(request: Request) -> Response:
+    """Alive, whatever its warehouse does."""
+    return json_response({"alive": True})
+
+
+async def _answer_unknown(request: Request, error: Exception) -> Response:
+    return error_answer(ErrorResponse(code=404, message="there is no such path"), "")
+
+
+async def _answer_wrong_method(request: Request, error: Exception) -> Response:
+    return error_answer(ErrorResponse(code=405, message=f"the path takes no {request.method:.20}"), "")
+
+
+async def _answer_fault(request: Request, error: Exception) -> Response:
+    LOG.error("a request failed outside of its handler", exc_info=error)
+    return error_answer(ErrorResponse(code=500, message="the service failed; its log says more"), "")

@@ -1,0 +1,1 @@
+"""The Paimon REST catalog protocol, server side: one module an object of it."""

@@ -1,0 +1,31 @@
+"""Answers what a client may reach of a table: keys to its storage, and the rows and columns that its user sees."""
+
+from tablestore.server.access.roles import Resource
+from tablestore.server.protocol.errorresponse import ErrorResponse, RequestRefused
+from tablestore.server.protocol.exchange import Call, understood
+from tablestore.server.protocol.restservice import RestService, location_of, plain_name
+
+
+def get_table_token(service: RestService, call: Call) -> dict[str, object]:
+    """Keys to the storage of a table, for a while."""
+    table = service.table(call.names)
+    resource = Resource(call.names["database"], plain_name(call.names["table"]))
+    token = service.tokens.issue(location_of(table.location), call.principal, resource, service.clock.now_ms())
+    if token is None:
+        raise RequestRefused(
+            ErrorResponse(
+                code=501,
+                message="this service hands out no keys to its store: give clients keys of their own, and data-token.enabled=false",
+            )
+        )
+    return {"token": dict(token.options), "expiresAtMillis": token.expires_at_millis, "expiresAt": token.expires_at_millis}
+
+
+def auth_table_query(service: RestService, call: Call) -> dict[str, object]:
+    """The filters and masks that a query of the caller is under."""
+    service.table(call.names)
+    request = call.json()
+    columns = understood(lambda: request.text_list("select")) if request.content.get("select") is not None else None
+    resource = Resource(call.names["database"], plain_name(call.names["table"]))
+    restrictions = service.policies.restrictions(call.principal, resource, columns)
+    return {"filter": list(restrictions.row_filters), "columnMasking": dict(restrictions.column_masks)}

@@ -1,0 +1,170 @@
+"""Answers what tablestore's own client asks beyond the protocol, so that a catalog of metastore = rest does all that one does.
+
+    …/tables/{table}/publish, exchange, abandon     a table that was made elsewhere in the warehouse gets its name, or a place
+    …/definitions/relations|functions/{name}        views, functions and tables with a connector, as their text
+    ?own-log=true                                   of creations, removals and renamings: the client sees to the table's log itself
+
+A definition is text to a catalog; who may keep one may make a view.
+"""
+
+from tablestore.catalog.definitions import DefinitionKind, KeepsDefinitions
+from tablestore.catalog.identifier import Identifier
+from tablestore.errors import UnsupportedError
+from tablestore.format.limits import json_within_limits
+from tablestore.format.schemafile import decode_schema
+from tablestore.format.sealed import JsonObject
+from tablestore.io.filestore import check_path
+from tablestore.server.access.roles import Resource
+from tablestore.server.protocol.errorresponse import ResourceType, bad_request, missing
+from tablestore.server.protocol.exchange import Call, json_flag, understood
+from tablestore.server.protocol.restservice import RestService
+from tablestore.store.settings import check_writable, table_settings
+from tablestore.types.schema import TableSchema
+
+_DESCRIBED = ("fields", "partitionKeys", "primaryKeys", "options", "comment")
+_OWN_LOG = "own-log"
+"""Stored in clients, never renamed."""
+
+
+def owns_log(call: Call) -> bool:
+    """True if the client sees to the log of the table itself."""
+    return call.query.get(_OWN_LOG) == "true"
+
+
+def described_schema(service: RestService, schema: JsonObject, name: str) -> TableSchema:
+    """The first schema of a table as our client has described it, with nothing added. Raises RequestRefused, UnsupportedError."""
+    content = {
+        "version": 3,
+        "id": 0,
+        "highestFieldId": _highest_id(schema.content.get("fields")),
+        "timeMillis": service.clock.now_ms(),
+        **{key: value for key, value in schema.content.items() if key in _DESCRIBED},
+    }
+    definition = understood(lambda: decode_schema(json_within_limits(content, "the schema"), "schema-0"))
+    check_writable(definition, table_settings(definition), name)
+    return definition
+
+
+def _highest_id(value: object) -> int:
+    """The highest id of columns and nested fields, as their JSON has them."""
+    highest, left = -1, [value]
+    while left:
+        match left.pop():
+            case dict() as part:
+                number = part.get("id")
+                highest = max(highest, number if isinstance(number, int) and not isinstance(number, bool) else -1)
+                left += part.values()
+            case list() as part:
+                left += part
+    return highest
+
+
+def publish_table(service: RestService, call: Call) -> None:
+    """Gives a table that lies in a directory of the warehouse its name."""
+    service.catalog.tools.meta.publish_table(_identifier(call), _directory(call))
+
+
+def exchange_table(service: RestService, call: Call) -> None:
+    """Lets a table and the one in a directory of the warehouse change places."""
+    request = call.json()
+    table_uuid = understood(lambda: request.optional_text("tableUuid"))
+    service.catalog.tools.meta.exchange_table(_identifier(call), _directory(call), table_uuid=table_uuid)
+
+
+def abandon_arrival(service: RestService, call: Call) -> None:
+    """Removes the copies that a dead publication has left."""
+    service.catalog.tools.meta.abandon_arrival(_identifier(call), _directory(call))
+
+
+def list_relations(service: RestService, call: Call) -> dict[str, object]:
+    """The names of the relations of a database that the caller sees."""
+    return _listed(service, call, DefinitionKind.RELATION)
+
+
+def list_functions(service: RestService, call: Call) -> dict[str, object]:
+    """The names of the functions of a database that the caller sees."""
+    return _listed(service, call, DefinitionKind.FUNCTION)
+
+
+def get_relation(service: RestService, call: Call) -> dict[str, object]:
+    """The text of a relation."""
+    return _text(service, call, DefinitionKind.RELATION)
+
+
+def get_function(service: RestService, call: Call) -> dict[str, object]:
+    """The text of a function."""
+    return _text(service, call, DefinitionKind.FUNCTION)
+
+
+def keep_relation(service: RestService, call: Call) -> None:
+    """Keeps a relation."""
+    _keep(service, call, DefinitionKind.RELATION)
+
+
+def keep_function(service: RestService, call: Call) -> None:
+    """Keeps a function."""
+    _keep(service, call, DefinitionKind.FUNCTION)
+
+
+def drop_relation(service: RestService, call: Call) -> None:
+    """Drops a relation."""
+    _drop(service, call, DefinitionKind.RELATION)
+
+
+def drop_function(service: RestService, call: Call) -> None:
+    """Drops a function."""
+    _drop(service, call, DefinitionKind.FUNCTION)
+
+
+def _listed(service: RestService, call: Call, kind: DefinitionKind) -> dict[str, object]:
+    database = call.names["database"]
+    names = _keeping(service).list_definitions(database, kind)
+    return {"names": [name for name in names if call.principal.sees(Resource(database, name))]}
+
+
+def _text(service: RestService, call: Call, kind: DefinitionKind) -> dict[str, object]:
+    identifier = _defined(call, kind)
+    text = _keeping(service).find_definition(identifier, kind)
+    if text is None:
+        raise missing(_ABOUT[kind], identifier.table, f"there is no {kind.value.removesuffix('s')} {identifier}")
+    return {"text": text}
+
+
+def _keep(service: RestService, call: Call, kind: DefinitionKind) -> None:
+    request = call.json()
+    text = understood(lambda: request.text("text"))
+    _keeping(service).keep_definition(_defined(call, kind), kind, text, replace=json_flag(request, "replace", default=False))
+
+
+def _drop(service: RestService, call: Call, kind: DefinitionKind) -> None:
+    identifier = _defined(call, kind)
+    if not _keeping(service).drop_definition(identifier, kind):
+        raise missing(_ABOUT[kind], identifier.table, f"there is no {kind.value.removesuffix('s')} {identifier}")
+
+
+_ABOUT = {DefinitionKind.RELATION: ResourceType.VIEW, DefinitionKind.FUNCTION: ResourceType.FUNCTION}
+
+
+def _keeping(service: RestService) -> KeepsDefinitions:
+    meta = service.catalog.tools.meta
+    if not isinstance(meta, KeepsDefinitions):
+        raise UnsupportedError("the catalog of this service keeps no views and no functions", kind="no-definitions")
+    return meta
+
+
+def _defined(call: Call, kind: DefinitionKind) -> Identifier:
+    return Identifier(call.names["database"], call.names["view" if kind is DefinitionKind.RELATION else "function"])
+
+
+def _identifier(call: Call) -> Identifier:
+    return Identifier(call.names["database"], call.names["table"])
+
+
+def _directory(call: Call) -> str:
+    """A directory of jobs in the body. Raises RequestRefused for one that is a table's or leads out of the warehouse."""
+    request = call.json()
+    directory = understood(lambda: request.text("directory"))
+    check_path(directory)
+    if directory.partition("/")[0].endswith(".db"):
+        raise bad_request(f"{directory!r:.200} is a place of tables that have names; expected the directory of a job")
+    return directory
