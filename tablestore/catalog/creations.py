@@ -26,13 +26,12 @@ from typing import Literal, get_args
 from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, InvalidInputError, NotFoundError
 from tablestore.format.limits import json_within_limits, parse_json_bounded
-from tablestore.format.paths import SCHEMA_DIR, content_uuid
+from tablestore.format.paths import CREATIONS_DIR, SCHEMA_DIR, content_uuid
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, verify_checksum
 from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore
 from tablestore.names import check_name
 
 # Stored, never renamed.
-CREATIONS_DIR = "_ctas"
 _INTENT, _RENEWED, _PUBLISHING, _SWEEPING = "intent.json", "renewed.json", "publishing.json", "sweeping.json"
 _SWEPT_DIR = ".swept"
 _TIME_KEY, _LOG_KEY, _MADE, _FOUND = "millis", "log", "made", "found"

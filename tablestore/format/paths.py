@@ -26,6 +26,7 @@ CHANGELOG_DIR = "changelog"
 TAG_DIR = "tag"
 CONSUMER_DIR = "consumer"
 BRANCH_DIR = "branch"
+CREATIONS_DIR = "_ctas"  # of a warehouse: the jobs that make tables, and these tables until they have their names
 LATEST_HINT = "LATEST"  # in the snapshot directory, like EARLIEST_HINT
 EARLIEST_HINT = "EARLIEST"
 SCHEMA_PREFIX = "schema-"

@@ -18,7 +18,7 @@ from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputErr
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.partitiontext import partition_texts
-from tablestore.format.paths import MAIN_BRANCH, snapshot_path
+from tablestore.format.paths import CREATIONS_DIR, MAIN_BRANCH, snapshot_path
 from tablestore.format.snapshot import Snapshot, encode_snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.io.service.tablekeys import named_by_directory
@@ -116,9 +116,12 @@ class ServiceCommit:
 
 
 def snapshot_commit(context: "TableContext") -> SnapshotCommit:
-    """The port of an open table: a service if its file store names one, else the store."""
+    """The port of an open table: a service if its file store names one, else the store.
+
+    A table that is being made has no name yet: its job publishes to it alone, and the service is told when it is whole.
+    """
     service: ServiceClient | None = getattr(context.main_files, "service", None)
-    if service is None:
+    if service is None or context.main_files.root_uri.split("/")[-3:-2] == [CREATIONS_DIR]:
         return StoreCommit(context.files)
     return ServiceCommit(
         client=service,

@@ -18,8 +18,9 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
-from tablestore.catalog.creations import CREATIONS_DIR, CreationRecord
+from tablestore.catalog.creations import CreationRecord
 from tablestore.errors import AlreadyExistsError, FormatError, NotFoundError, TablestoreError, UnsupportedError
+from tablestore.format.paths import CREATIONS_DIR
 from tablestore.htmltext import PrintedInNotebooks
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.store.history.storeclock import check_clock

@@ -10,8 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore.catalog.creations import CREATIONS_DIR, CreationRecord, marked
+from tablestore.catalog.creations import CreationRecord, marked
 from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
+from tablestore.format.paths import CREATIONS_DIR
 from tablestore.format.schemafile import encode_schema
 from tablestore.format.sealed import CHECKSUM_KEY, object_checksum
 from tablestore.store.history.retentionleases import RetentionLeases

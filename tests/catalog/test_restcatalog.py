@@ -1,0 +1,151 @@
+"""The catalog of a service: the contracts of catalogs and of who publishes snapshots, over services of two kinds of catalog."""
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.catalog.metacatalog import MetaCatalog
+from tablestore.catalog.opening import open_meta_catalog
+from tablestore.catalog.settings import parse_catalog_settings
+from tablestore.errors import NotFoundError, StorageError
+from tablestore.ids import SystemIds
+from tablestore.store.commit.snapshotcommit import ServiceCommit, snapshot_commit
+from tablestore.testing.contracts.metacatalog import CatalogOf, MetaCatalogContract
+from tablestore.testing.contracts.snapshotcommit import Opened, SnapshotCommitContract, empty_snapshot
+from tests.support.servers.catalogservice import catalog_service
+
+
+def rest(uri: str) -> MetaCatalog:
+    return open_meta_catalog(parse_catalog_settings({"metastore": "rest", "uri": uri}), SystemIds())[0]
+
+
+class TestServiceOfFiles(MetaCatalogContract):
+    @pytest.fixture
+    def catalog_of(self, tmp_path: Path) -> Iterator[CatalogOf]:
+        with catalog_service(ts.open_catalog(str(tmp_path / "warehouse"))) as uri:
+            yield lambda: rest(uri)
+
+
+class TestServiceOfSqlite(MetaCatalogContract):
+    @pytest.fixture
+    def catalog_of(self, tmp_path: Path) -> Iterator[CatalogOf]:
+        catalog = ts.open_catalog(str(tmp_path / "warehouse"), metastore="jdbc", uri=f"sqlite:///{tmp_path}/catalog.db")
+        with catalog_service(catalog) as uri:
+            yield lambda: rest(uri)
+
+
+class TestServiceCommit(SnapshotCommitContract):
+    @pytest.fixture
+    def opened(self, tmp_path: Path) -> Iterator[Callable[[], Opened]]:
+        with catalog_service(ts.open_catalog(str(tmp_path / "warehouse"))) as uri:
+            catalog = ts.open_catalog(metastore="rest", uri=uri)
+            catalog.create_database("shop")
+            context = catalog.create_table("shop.orders", "id BIGINT, v STRING").context
+
+            def again() -> Opened:
+                opened = context.reopened()
+                commit = snapshot_commit(opened)
+                assert isinstance(commit, ServiceCommit)
+                return Opened(opened, commit)
+
+            yield again
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    with catalog_service(ts.open_catalog(str(tmp_path / "warehouse"))) as uri:
+        yield uri
+
+
+def test_a_table_is_written_through_the_service_and_beside_it(address: str, tmp_path: Path) -> None:
+    served, beside = ts.open_catalog(metastore="rest", uri=address), ts.open_catalog(str(tmp_path / "warehouse"))
+    served.create_database("shop")
+    served.create_table("shop.orders", "id BIGINT, v STRING", primary_key=["id"])
+    for k in range(4):
+        table = (served, beside)[k % 2].table("shop.orders")
+        assert isinstance(table, ts.Table)
+        table.upsert(pa.table({"id": [k, k + 1], "v": [f"a{k}", f"b{k}"]}))
+    rows = {row["id"]: row["v"] for row in served.table("shop.orders").to_arrow().to_pylist()}
+    assert rows == {0: "a0", 1: "a1", 2: "a2", 3: "a3", 4: "b3"}
+
+
+def test_a_branch_is_committed_to_through_the_service(address: str) -> None:
+    catalog = ts.open_catalog(metastore="rest", uri=address)
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.orders", "id BIGINT")
+    table.append(pa.table({"id": [1]}))
+    table.create_branch("b")
+    branch = catalog.table("shop.orders$branch_b")
+    assert isinstance(branch, ts.Table) and isinstance(snapshot_commit(branch.context), ServiceCommit)
+    branch.append(pa.table({"id": [2]}))
+    assert (branch.refresh().to_arrow().num_rows, table.refresh().to_arrow().num_rows) == (2, 1)
+
+
+def test_statements_of_an_environment_go_through_the_service(address: str) -> None:
+    with ts.TableEnvironment.create({"metastore": "rest", "uri": address}, engine="duckdb") as env:
+        env.execute_sql("CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED)")
+        env.execute_sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        env.execute_sql("CREATE TABLE copied AS SELECT id, upper(v) AS v FROM t")
+        env.execute_sql("CREATE OR REPLACE TABLE copied AS SELECT id + 10 AS id FROM t")
+        env.execute_sql("CREATE VIEW dear AS SELECT id FROM copied WHERE id > 11")
+        env.execute_sql("UPDATE t SET v = 'z' WHERE id = 2")
+        env.execute_sql("ALTER TABLE t ADD COLUMN w INT")
+        env.execute_sql("CREATE MATERIALIZED TABLE m FRESHNESS = INTERVAL '1' HOUR AS SELECT id, v FROM t")
+        assert env.execute_sql("SELECT v FROM t ORDER BY id").to_arrow()["v"].to_pylist() == ["a", "z"]
+        assert env.execute_sql("SELECT id FROM dear").to_arrow()["id"].to_pylist() == [12]
+        with pytest.raises(ts.TablestoreError):
+            env.execute_sql("CREATE TABLE failed AS SELECT 1 / 0 AS x, raise_error('no') AS y")
+    with ts.TableEnvironment.create({"metastore": "rest", "uri": address}, engine="duckdb") as env:
+        assert sorted(env.catalog().list_tables("default")) == ["copied", "m", "t"]
+        assert env.execute_sql("SELECT id FROM dear").to_arrow()["id"].to_pylist() == [12]
+        env.execute_sql("DROP VIEW dear")
+        env.execute_sql("DROP MATERIALIZED TABLE m")
+        env.execute_sql("DROP TABLE copied")
+        env.execute_sql("ALTER TABLE t RENAME TO u")
+        assert env.catalog().list_tables("default") == ("u",)
+
+
+def test_a_table_opened_by_its_path_with_the_options_of_the_catalog_commits_through_the_service(address: str) -> None:
+    catalog = ts.open_catalog(metastore="rest", uri=address)
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.orders", "id BIGINT")
+    again = ts.open_table(table.location, **catalog.storage_options)
+    assert isinstance(again, ts.Table) and isinstance(snapshot_commit(again.context), ServiceCommit)
+    again.append(pa.table({"id": [1]}))
+    assert table.refresh().to_arrow().num_rows == 1
+
+
+def test_a_renamed_table_is_committed_to_under_its_new_name(address: str) -> None:
+    catalog = ts.open_catalog(metastore="rest", uri=address)
+    catalog.create_database("shop")
+    commit = snapshot_commit(catalog.create_table("shop.orders", "id BIGINT").context)
+    catalog.rename_table("shop.orders", "shop.sales")
+    renamed = catalog.table("shop.sales")
+    assert isinstance(commit, ServiceCommit) and isinstance(renamed, ts.Table)
+    # A commit that was begun under the old name: the service is asked what the table is called now.
+    assert commit.publish(empty_snapshot(renamed.context, 1), None, ())
+    assert renamed.refresh().snapshots()[0].id == 1
+    late = empty_snapshot(renamed.context, 2)
+    catalog.drop_table("shop.sales")
+    with pytest.raises(NotFoundError):
+        commit.publish(late, None, ())
+
+
+def test_a_catalog_pickles_and_shows_no_token(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CATALOG_TOKEN", "canary")
+    catalog = ts.open_catalog(metastore="rest", uri=address, token="env:CATALOG_TOKEN")
+    assert catalog.properties["token"] == "env:CATALOG_TOKEN"
+    copy = pickle.loads(pickle.dumps(catalog))
+    copy.create_database("shop")
+    assert catalog.list_databases() == ("shop",)
+    plain = ts.open_catalog(metastore="rest", uri=address, token="canary")
+    assert "canary" not in str(dict(plain.properties)) and b"canary" not in pickle.dumps(plain)
+
+
+def test_a_service_that_is_not_there_is_named() -> None:
+    with pytest.raises(StorageError, match="nothing answers"):
+        ts.open_catalog(metastore="rest", uri="http://127.0.0.1:9")
