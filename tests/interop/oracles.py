@@ -17,6 +17,7 @@
     branch     name, tag or none; delete_tag: name (Java only); a branch is read and written as the table ``<table>$branch_<name>``
     alter      changes: {"action": "add" | "rename" | "drop" | "widen" | "set", …}
     names      database -> tables of the catalog of the warehouse (Java only); rename: to; drop
+    catalog    call: "view" | "function" | "tag" | …: what a catalog of a service keeps (Java only, ``java/CatalogCalls.java``)
     snapshots, files, info, tag
 
 A command goes through the catalog of directories, or the one whose options ``through`` gives (Java only).
