@@ -69,7 +69,8 @@ def scene(oracle: Oracle, table: Path) -> list[Any]:
     oracle.write(table, [{**row(4), "note": "x"}])
     if isinstance(oracle, JavaOracle):
         oracle.compact(table, partition={"day": "2026-01-01"}, bucket=0)
-    oracle.write(table, [{**row(5, "2026-01-02"), "note": None}], overwrite={"day": "2026-01-02"})
+    if oracle.name != "pypaimon-native":  # its writer overwrites nothing
+        oracle.write(table, [{**row(5, "2026-01-02"), "note": None}], overwrite={"day": "2026-01-02"})
     seen.append(sorted_rows(oracle.read(table)))
     seen.append(sorted_rows(oracle.read(table, snapshot=2)))
     kept = ("id", "schemaId", "commitKind", "totalRecordCount", "deltaRecordCount")
@@ -87,11 +88,11 @@ def sorted_rows(rows: list[canonical.Row]) -> list[canonical.Row]:
 
 
 def test_a_table_through_the_service_is_what_it_is_in_directories(
-    java: JavaOracle, service: CatalogService, tmp_path: Path
+    client: Oracle, service: CatalogService, place: Path, tmp_path: Path
 ) -> None:
-    expected = scene(java, tmp_path / "db.db" / "t")
-    with java.through(service.client_options):
-        assert scene(java, service.warehouse / "db.db" / "t") == expected
+    expected = scene(client, tmp_path / "db.db" / place.name)
+    with client.through(service.client_options):
+        assert scene(client, place) == expected
 
 
 def test_rows_of_the_service_and_of_ours_beside_it_are_in_one_table(through: Oracle, service: CatalogService, place: Path) -> None:
