@@ -18,6 +18,7 @@ class CatalogService:
         self._process: subprocess.Popen[str] | None = None
         self.address = ""
         self._errors: list[str] = []
+        self.is_up = threading.Event()
 
     def __enter__(self) -> "CatalogService":
         self.start()
@@ -53,10 +54,12 @@ class CatalogService:
         self._errors = []
         self._reader = threading.Thread(target=self._drain, args=(self._process,), daemon=True)
         self._reader.start()
+        self.is_up.set()
 
     def kill(self) -> None:
         """Ends it at once, as a crash does."""
         assert self._process is not None
+        self.is_up.clear()
         self._process.kill()
         self._process.wait(timeout=60)
         self._close()
