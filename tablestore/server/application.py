@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote_plus
 
 import anyio
@@ -59,12 +59,8 @@ class Decision:
     request_id: str
 
 
-class Audit(Protocol):
-    """Takes note of decisions."""
-
-    def __call__(self, decision: Decision) -> None:
-        """Take note of one. Raises nothing."""
-        ...
+Audit = Callable[[Decision], None]
+"""Takes note of a decision. Raises nothing."""
 
 
 def without_tokens(header: str | None, now_millis: int) -> Principal:

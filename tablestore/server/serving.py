@@ -26,7 +26,7 @@ _LINGER_S = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where a service listens. ``port`` 0 picks a free one. ``grace_s``: how long requests that run may take when it ends."""
+    """The address of a service. ``port`` 0 picks a free one. ``grace_s``: how long requests that run may take when it ends."""
 
     host: str = "127.0.0.1"
     port: int = 8181

@@ -16,7 +16,7 @@ from tablestore.ids import SystemIds
 from tablestore.store.commit.snapshotcommit import ServiceCommit, snapshot_commit
 from tablestore.testing.contracts.metacatalog import CatalogOf, MetaCatalogContract
 from tablestore.testing.contracts.snapshotcommit import Opened, SnapshotCommitContract, empty_snapshot
-from tests.support.servers.catalogservice import catalog_service
+from tests.support.servers.serverthread import catalog_service
 
 
 def rest(uri: str) -> MetaCatalog:

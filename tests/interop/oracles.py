@@ -16,10 +16,11 @@
     orphans    older_than_millis: files that nothing names go (Java only)
     branch     name, tag or none; delete_tag: name (Java only); a branch is read and written as the table ``<table>$branch_<name>``
     alter      changes: {"action": "add" | "rename" | "drop" | "widen" | "set", …}
-    names      database -> tables of the catalog of the warehouse (Java only); rename: to; drop
+    names      database -> tables of the catalog of the warehouse; rename: to; drop
+    catalog    call: "view" | "function" | "tag" | …: what a catalog of a service keeps (``java/CatalogCalls.java``)
     snapshots, files, info, tag
 
-A command goes through the catalog of directories, or the one whose options ``through`` gives (Java only).
+A command goes through the catalog of directories, or the one whose options ``through`` gives.
 """
 
 import json
@@ -73,7 +74,7 @@ class Oracle:
 
     @contextmanager
     def through(self, catalog: Mapping[str, str]) -> Iterator[None]:
-        """Commands go through the catalog with these options (Java only)."""
+        """Commands go through the catalog with these options."""
         self._catalog = catalog
         try:
             yield

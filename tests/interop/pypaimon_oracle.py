@@ -20,10 +20,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import canonical
 import pyarrow as pa
 from pypaimon import CatalogFactory, Schema
+from pypaimon.catalog.rest.property_change import PropertyChange
 from pypaimon.common.identifier import Identifier
+from pypaimon.function.function import FunctionImpl
+from pypaimon.function.function_definition import FunctionDefinition
 from pypaimon.read import table_read
 from pypaimon.schema.data_types import AtomicInteger, DataField, DataTypeParser, PyarrowFieldParser
 from pypaimon.schema.schema_change import SchemaChange
+from pypaimon.table.instant import Instant
 from pypaimon.write.native_write import NativeTableWrite
 
 NATIVE_OPTIONS = {"read.native.enabled": "true", "write.native.enabled": "true"}
@@ -102,6 +106,69 @@ class Oracle:
                     raise Unsupported(f"schema change {other!r}")
         catalog, identifier = _catalog(request)
         catalog.alter_table(identifier, changes, False)
+        return {}
+
+    def do_names(self, request: dict[str, Any]) -> Any:
+        catalog, _ = _catalog(request)
+        return {database: catalog.list_tables(database) for database in catalog.list_databases()}
+
+    def do_rename(self, request: dict[str, Any]) -> Any:
+        catalog, identifier = _catalog(request)
+        catalog.rename_table(identifier, Identifier.create(identifier.get_database_name(), request["to"]))
+        return {}
+
+    def do_drop(self, request: dict[str, Any]) -> Any:
+        catalog, identifier = _catalog(request)
+        catalog.drop_table(identifier, False)
+        return {}
+
+    def do_catalog(self, request: dict[str, Any]) -> Any:
+        """The calls of java/CatalogCalls.java, as far as pypaimon has them."""
+        catalog, table = _catalog(request)
+        name = request.get("name", "")
+        named = Identifier.create(table.get_database_name(), name)
+        match request["call"]:
+            case "database":
+                catalog.create_database(name, False, {"owner": "ann"})
+                catalog.alter_database(name, [PropertyChange.set_property("a", "b")])
+                options = catalog.get_database(name).options
+                catalog.drop_database(name, False, True)
+                return {"owner": options["owner"], "a": options["a"], "names": catalog.list_databases()}
+            case "tag":
+                catalog.create_tag(table, name, request["snapshot"], "7 d")
+                tag = catalog.get_tag(table, name)
+                names = catalog.list_tags_paged(table).elements
+                return {"snapshot": tag.snapshot.id, "retained": tag.tag_time_retained, "names": names}
+            case "branch":
+                catalog.create_branch(table, name, request["tag"])
+                return {"names": catalog.list_branches(table)}
+            case "forward":
+                catalog.fast_forward(table, name)
+            case "rollback":
+                instant = Instant.tag(request["tag"]) if "tag" in request else Instant.snapshot(request["snapshot"])
+                catalog.rollback_to(table, instant)
+            case "partitions":
+                partitions = catalog.list_partitions_paged(table).elements
+                text = "{{{}}} {} {}"
+                return {
+                    "partitions": [
+                        text.format(
+                            ", ".join(f"{key}={value}" for key, value in one.spec.items()), one.record_count, one.file_count
+                        )
+                        for one in partitions
+                    ]
+                }
+            case "function":
+                fields = [DataField(0, "x", _parse_type("BIGINT", None))]
+                function = FunctionImpl(
+                    named, fields, fields, True, {"spark": FunctionDefinition.sql("x + x")}, "twice", {"k": "v"}
+                )
+                catalog.create_function(named, function)
+                kept = catalog.get_function(named)
+                same = kept.definitions() == function.definitions() and kept.comment() == "twice" and kept.options() == {"k": "v"}
+                return {"same": same, "names": catalog.list_functions(named.get_database_name())}
+            case other:
+                raise Unsupported(f"pypaimon {version('pypaimon')} has no call {other!r}")
         return {}
 
     # ---- writing ---------------------------------------------------------------------------------------------------
@@ -255,7 +322,8 @@ class Oracle:
 def _catalog(request: dict[str, Any]) -> tuple[Any, Identifier]:
     database, table = os.path.split(request["path"])
     warehouse, folder = os.path.split(database)
-    return CatalogFactory.create({"warehouse": warehouse}), Identifier.create(folder.removesuffix(".db"), table)
+    options = {"warehouse": warehouse, **(request.get("catalog") or {})}
+    return CatalogFactory.create(options), Identifier.create(folder.removesuffix(".db"), table)
 
 
 def _parse_type(paimon_type: Any, counter: Any) -> Any:

@@ -94,7 +94,7 @@ def missing(resource_type: ResourceType, name: str, message: str) -> RequestRefu
     return RequestRefused(ErrorResponse(code=404, message=message, resource_type=resource_type, resource_name=name))
 
 
-def taken(resource_type: ResourceType, name: str, message: str) -> RequestRefused:
+def name_conflict(resource_type: ResourceType, name: str, message: str) -> RequestRefused:
     """The refusal of a request for a name that is taken."""
     return RequestRefused(ErrorResponse(code=409, message=message, resource_type=resource_type, resource_name=name))
 

@@ -15,7 +15,7 @@ from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.format.paths import content_uuid
 from tablestore.format.sealed import JsonObject
 from tablestore.server.access.roles import Resource
-from tablestore.server.protocol.errorresponse import RequestRefused, ResourceType, bad_request, missing, taken
+from tablestore.server.protocol.errorresponse import RequestRefused, ResourceType, bad_request, missing, name_conflict
 from tablestore.server.protocol.exchange import Call, json_flag, json_inside, json_items, understood
 from tablestore.server.protocol.listpages import matching, page_of
 from tablestore.server.protocol.restschema import check_foreign_option, parse_columns
@@ -63,7 +63,7 @@ def create_function(service: RestService, call: Call) -> None:
     service.check_database(database)
     name = understood(lambda: request.text("name"))
     if _text(service, database, name) is not None:
-        raise taken(ResourceType.FUNCTION, name, f"function {database}.{name} exists; drop it first or choose another name")
+        raise name_conflict(ResourceType.FUNCTION, name, f"function {database}.{name} exists; drop it first or choose another name")
     content = _content(request)
     service.catalog.keep_definition(f"{database}.{name.lower()}", DefinitionKind.FUNCTION, _encoded(content))
 
@@ -141,7 +141,7 @@ def _apply(protocol: dict[str, object], change: JsonObject, function: str) -> No
         case "addDefinition" | "updateDefinition" | "dropDefinition":
             name = understood(lambda: change.text("name"))
             if action == "addDefinition" and name in definitions:
-                raise taken(ResourceType.DEFINITION, name, f"function {function} has a definition {name!r:.80}")
+                raise name_conflict(ResourceType.DEFINITION, name, f"function {function} has a definition {name!r:.80}")
             if action != "addDefinition" and name not in definitions:
                 raise missing(ResourceType.DEFINITION, name, f"function {function} has no definition {name!r:.80}")
             if action == "dropDefinition":

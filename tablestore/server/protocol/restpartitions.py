@@ -1,4 +1,4 @@
-"""Partitions of the protocol: those that have files, as the newest snapshot has them.
+"""Partitions of the protocol: those that have files, as the newest snapshot has them. A table without partitioning is one.
 
 A partition without files is none, so there is nothing to register: creating one and marking one as done is for tables of other
 kinds, and clients that keep marks themselves do so (``success-file``).
@@ -92,8 +92,6 @@ def drop_partitions(service: RestService, call: Call) -> dict[str, object]:
 
 def _partitions(context: TableContext) -> Iterator[ListedPartition]:
     schema = context.schema
-    if not schema.partition_keys:
-        return
     types = [field.type for field in schema.partition_fields]
     for sums in summed_files(context.manifests, context.snapshots.latest(), "partition"):
         values = decode_row(sums.group[0], types)

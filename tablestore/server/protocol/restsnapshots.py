@@ -30,7 +30,7 @@ def get_snapshot(service: RestService, call: Call) -> dict[str, object]:
     latest = context.snapshots.latest()
     if latest is None:
         raise _no_snapshot(call.names["table"], _LATEST)
-    sums = summed_files(context.manifests, latest)
+    sums = summed_files(context.manifests, latest, "partition")
     return {
         "snapshot": {
             "snapshot": snapshot_json(context, latest.id),

@@ -1,6 +1,6 @@
 """Tables of the protocol: list, create, get, alter, rename, drop, register."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tablestore.catalog.identifier import Identifier, database_directory
@@ -9,7 +9,14 @@ from tablestore.format.sealed import JsonObject
 from tablestore.io.filestore import check_path
 from tablestore.names import names_of
 from tablestore.server.access.roles import Resource, Role
-from tablestore.server.protocol.errorresponse import ErrorResponse, RequestRefused, ResourceType, bad_request, missing, taken
+from tablestore.server.protocol.errorresponse import (
+    ErrorResponse,
+    RequestRefused,
+    ResourceType,
+    bad_request,
+    missing,
+    name_conflict,
+)
 from tablestore.server.protocol.exchange import Call, json_inside, understood
 from tablestore.server.protocol.listpages import MAX_RESULTS, PAGE_TOKEN, matching, max_results, page_of
 from tablestore.server.protocol.restextensions import described_schema, owns_log
@@ -17,6 +24,8 @@ from tablestore.server.protocol.restschema import parse_changes, parse_columns, 
 from tablestore.server.protocol.restservice import RestService, location_of, plain_name, table_id
 from tablestore.store.schemas import table_uuid_of
 from tablestore.table.table import Table
+from tablestore.types.evolution.schemachanges import AddColumn, RenameColumn, SchemaChange
+from tablestore.types.schema import TableSchema
 
 # Details open each table: a page of them is shorter than one of names.
 _MOST_DETAILS = 100
@@ -118,7 +127,11 @@ def get_table_by_id(service: RestService, call: Call) -> dict[str, object]:
 def alter_table(service: RestService, call: Call) -> None:
     """Alters a table: all changes or none."""
     table = service.table(call.names).refresh()
-    table.alter(parse_changes(call.json(), table.table_schema))
+    changes = parse_changes(call.json(), table.table_schema)
+    try:
+        table.alter(changes)
+    except AlreadyExistsError as error:
+        raise name_conflict(ResourceType.COLUMN, _new_column(changes, table.table_schema), error.message) from error
 
 
 def drop_table(service: RestService, call: Call) -> None:
@@ -149,7 +162,7 @@ def rename_table(service: RestService, call: Call) -> None:
             return
         service.catalog.rename_table(str(old), str(new))
     except AlreadyExistsError as error:
-        raise taken(ResourceType.TABLE, new.table, error.message) from error
+        raise name_conflict(ResourceType.TABLE, new.table, error.message) from error
 
 
 def register_table(service: RestService, call: Call) -> None:
@@ -159,7 +172,7 @@ def register_table(service: RestService, call: Call) -> None:
     identifier = _identifier(json_inside(request, "identifier"), database)
     directory = _inside(service, understood(lambda: request.text("path")))
     if directory == identifier.directory and service.catalog.table_exists(str(identifier)):
-        raise taken(ResourceType.TABLE, identifier.table, f"table {identifier} has its name already")
+        raise name_conflict(ResourceType.TABLE, identifier.table, f"table {identifier} has its name already")
     first = directory.partition("/")[0]
     if first.startswith(("_", ".")) or first.endswith(".db"):
         raise RequestRefused(
@@ -173,6 +186,13 @@ def register_table(service: RestService, call: Call) -> None:
         service.catalog.tools.meta.publish_table(identifier, directory)
     except NotFoundError as error:
         raise bad_request(f"expected a table in {directory!r:.200} of the warehouse, found none: {error.message}") from error
+
+
+def _new_column(changes: Sequence[SchemaChange], schema: TableSchema) -> str:
+    """The first name of a column that changes bring and the table has."""
+    added = (change.column[-1] for change in changes if isinstance(change, AddColumn))
+    renamed = (change.to for change in changes if isinstance(change, RenameColumn))
+    return next((name for name in (*added, *renamed) if name in schema.field_names), "")
 
 
 def _inside(service: RestService, path: str) -> str:

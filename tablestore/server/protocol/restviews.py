@@ -17,7 +17,7 @@ from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.format.paths import content_uuid
 from tablestore.format.sealed import JsonObject
 from tablestore.server.access.roles import Resource, Role
-from tablestore.server.protocol.errorresponse import RequestRefused, ResourceType, bad_request, missing, taken
+from tablestore.server.protocol.errorresponse import RequestRefused, ResourceType, bad_request, missing, name_conflict
 from tablestore.server.protocol.exchange import Call, json_inside, json_items, understood
 from tablestore.server.protocol.listpages import matching, page_of
 from tablestore.server.protocol.restschema import check_foreign_option, parse_columns
@@ -62,7 +62,7 @@ def create_view(service: RestService, call: Call) -> None:
         raise bad_request(f"expected the database of the path, {database!r}, found {identifier.database!r}")
     content = _content(identifier, json_inside(request, "schema"))
     if _text(service, database, identifier.table) is not None or service.catalog.table_exists(str(identifier)):
-        raise taken(ResourceType.VIEW, identifier.table, f"{identifier} exists; drop it first or choose another name")
+        raise name_conflict(ResourceType.VIEW, identifier.table, f"{identifier} exists; drop it first or choose another name")
     service.catalog.keep_definition(str(identifier), DefinitionKind.RELATION, _encoded(content))
 
 
@@ -97,7 +97,7 @@ def rename_view(service: RestService, call: Call) -> None:
     content = _definition(service, old.database, old.table).content
     service.check_database(new.database)
     if _text(service, new.database, new.table) is not None or service.catalog.table_exists(str(new)):
-        raise taken(ResourceType.VIEW, new.table, f"{new} exists; drop it first or choose another name")
+        raise name_conflict(ResourceType.VIEW, new.table, f"{new} exists; drop it first or choose another name")
     service.catalog.keep_definition(str(new), DefinitionKind.RELATION, _encoded(content))
     service.catalog.drop_definition(str(old), DefinitionKind.RELATION)
 
@@ -138,7 +138,7 @@ def _apply(content: dict[str, object], change: JsonObject, view: str) -> None:
         case "addDialect" | "updateDialect":
             dialect, query = understood(lambda: (change.text("dialect"), change.text("query")))
             if action == "addDialect" and dialect in dialects:
-                raise taken(ResourceType.DIALECT, dialect, f"view {view} has a query in the dialect {dialect!r:.80}")
+                raise name_conflict(ResourceType.DIALECT, dialect, f"view {view} has a query in the dialect {dialect!r:.80}")
             if action == "updateDialect" and dialect not in dialects:
                 raise missing(ResourceType.DIALECT, dialect, f"view {view} has no query in the dialect {dialect!r:.80}")
             dialects[dialect] = query

@@ -144,6 +144,10 @@ public final class PaimonOracle {
                 return rename(request);
             case "drop":
                 return drop(request);
+            case "catalog":
+                try (Catalog catalog = catalog(request)) {
+                    return CatalogCalls.run(catalog, identifier(request), request);
+                }
             case "write":
                 return write(request);
             case "read":
