@@ -32,7 +32,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The object of a request: a table (view, function) of a database; with ``name`` None the database; with both None the catalog."""
+    """The object of a request: a table (view, function) of a database; ``name`` None: the database; both None: the catalog."""
 
     database: str | None = None
     name: str | None = None
