@@ -1,12 +1,11 @@
 """Keeps the access document of a service: in a file beside or apart from the warehouse, or in the database of a SQL catalog.
 
-    file        WAREHOUSE/.tablestore/access.json, or another one by name; readable by its owner alone, replaced in one step under a lock
+    file        WAREHOUSE/.tablestore/access.json, or another one by name; for its owner alone, replaced in one step under a lock
     database    table tablestore_access: a row a catalog
 
 A reader sees each change at once: of a file it looks at inode, size and time of change, of a row at its version.
 """
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
 
-from tablestore.catalog.settings import JDBC, METASTORE, WAREHOUSE, parse_catalog_settings
+from tablestore.catalog.settings import JDBC, METASTORE, parse_catalog_settings
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.ids import Ids
+from tablestore.redaction import without_secrets
 from tablestore.server.access.accessdocument import EMPTY, AccessDocument, decode_access, encode_access
 from tablestore.server.access.identities import TokenTable
 
@@ -79,8 +79,8 @@ class FileAccessStore:
                 return document
         except Timeout as error:
             raise StorageError(
-                f"{self.where} is locked by another process for more than {self._lock_timeout_s:g} s; repeat, or look for that process "
-                "(fuser, lsof)",
+                f"{self.where} is locked by another process for more than {self._lock_timeout_s:g} s; repeat, or look for "
+                "that process (fuser, lsof)",
                 kind="lock",
             ) from error
         except OSError as error:
@@ -94,8 +94,8 @@ class FileAccessStore:
                 status = os.fstat(file.fileno())
                 if status.st_mode & _OTHERS:
                     raise StorageError(
-                        f"{self.where} is open to other users of this machine (mode {status.st_mode & 0o777:o}): who may write it may do "
-                        f"anything; run: chmod 600 {self.where}",
+                        f"{self.where} is open to other users of this machine (mode {status.st_mode & 0o777:o}): who may "
+                        f"write it may do anything; run: chmod 600 {self.where}",
                         kind="open-to-others",
                     )
                 document = decode_access(file.read(), self.where)
@@ -127,8 +127,8 @@ class FileAccessStore:
 
     def _failed(self, error: OSError) -> StorageError:
         return StorageError(
-            f"cannot open {self.where}: {error.strerror or error}; it belongs to whoever creates tokens, and the service runs as the same "
-            "user",
+            f"cannot open {self.where}: {error.strerror or error}; it belongs to whoever creates tokens, and the service runs as "
+            "the same user",
             kind="denied" if isinstance(error, PermissionError) else None,
         )
 
@@ -164,8 +164,8 @@ def open_access_store(options: Mapping[str, Any], ids: Ids, *, path: str | None 
     warehouse = (settings.warehouse or "").removeprefix("file://")
     if settings.warehouse is None or "://" in warehouse:
         raise InvalidInputError(
-            f"expected a place for tokens: of a warehouse at {json.dumps(settings.warehouse or settings.metastore)} name a file with "
-            f"--tokens, or keep the catalog in a database ({METASTORE.key}={JDBC}); a local {WAREHOUSE.key} has a place of its own",
+            f"expected a place for tokens: {without_secrets(settings.warehouse or settings.metastore)} has none; name a file with "
+            f"--tokens, or keep the catalog in a database ({METASTORE.key}={JDBC})",
             kind="no-token-store",
         )
     return FileAccessStore(Path(warehouse).expanduser() / FOLDER / FILE, ids)
