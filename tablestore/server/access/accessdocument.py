@@ -67,8 +67,12 @@ def decode_access(data: bytes, where: str) -> AccessDocument:
             kind="version",
         )
     _only(value, where, "version", "tokens", "rules")
+    tokens = tuple(_token(one, f"{where}, token {number}") for number, one in enumerate(_list(value, "tokens", where)))
+    for distinct in ({token.id for token in tokens}, {token.sha256 for token in tokens}):
+        if len(distinct) < len(tokens):
+            raise FormatError(f"{where}: two tokens have one id or one sha256, of which one may be revoked; remove one of them")
     return AccessDocument(
-        tokens=tuple(_token(one, f"{where}, token {number}") for number, one in enumerate(_list(value, "tokens", where))),
+        tokens=tokens,
         rules=parse_rules(_list(value, "rules", where), where),
     )
 

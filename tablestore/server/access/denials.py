@@ -14,7 +14,9 @@ class Unauthenticated(TablestoreError):
     default_kind = "unauthenticated"
 
     def __init__(self, reason: str) -> None:
-        super().__init__("a valid token is needed: send the header 'Authorization: Bearer …'; `tablestore token create` makes one")
+        super().__init__(
+            "a valid token is needed, as a bearer token in the header Authorization; `tablestore token create` makes one"
+        )
         self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:
