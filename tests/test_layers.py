@@ -105,7 +105,7 @@ ROOMS = {
         "figures folder",
         "inspection",
     ),
-    "server": ("http", "access", "*"),
+    "server": ("http", "*", "access"),
     "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
 }
 # Base names that several modules have, and the one thing that they are about. Commands and contracts need no reason: each is called
@@ -142,6 +142,7 @@ PLAINLY_DESCRIBED = (
     "environment",
     "materialized",
     "tableenvironment",
+    "server",
     "cli",
     "testing",
 )

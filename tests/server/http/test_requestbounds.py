@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from tablestore.server.http.requestrate import RequestLimiter, RequestRate, RequestRateLimit, address_key
 from tablestore.server.http.requestsize import RequestSizeLimit, RequestSizes
@@ -128,6 +128,51 @@ def test_a_body_of_which_a_part_never_arrives_is_a_slow_caller() -> None:
 
     answer = request(RequestTimeLimit(first_part, 0), headers=[(b"transfer-encoding", b"chunked")], body=[b"1", b"2"])
     assert answer.status == 408
+
+
+def test_what_was_begun_goes_on_to_its_end_and_answers_nobody_twice() -> None:
+    ends: list[str] = []
+
+    async def run() -> list[int]:
+        may_end, has_ended = asyncio.Event(), asyncio.Event()
+
+        async def commit(scope: Scope, receive: Receive, send: Send) -> None:
+            await may_end.wait()
+            ends.append("landed")
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            has_ended.set()
+            raise KeyError("nobody waits for this")
+
+        statuses: list[int] = []
+
+        async def send(message: Message) -> None:
+            statuses.append(message.get("status", 0))
+
+        async def receive() -> Message:
+            raise AssertionError("a request without a body")
+
+        await RequestTimeLimit(commit, 0)({"type": "http", "path": "/", "headers": []}, receive, send)
+        assert ends == []
+        may_end.set()
+        await has_ended.wait()
+        return statuses
+
+    assert asyncio.run(run()) == [503, 0]
+    assert ends == ["landed"]
+
+
+def test_a_request_that_did_not_arrive_is_given_up() -> None:
+    ends: list[str] = []
+
+    async def reading(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await plain(scope, receive, send)
+        except asyncio.CancelledError:
+            ends.append("given up")
+            raise
+
+    assert request(RequestTimeLimit(reading, 0), headers=[(b"content-length", b"5")], body=None).status == 408
+    assert ends == ["given up"]
 
 
 def test_an_answer_that_has_begun_is_not_begun_again() -> None:
