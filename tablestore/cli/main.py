@@ -103,6 +103,7 @@ class Program(LateGroup):
         "branch": noun("tagsandbranches", "Branches: further histories of a table.", "branch_app"),
         "consumer": noun("tagsandbranches", "Consumers: how far the readers of changes are.", "consumer_app"),
         "expire": noun("housekeeping", "Let go of what is old: snapshots, partitions.", "expire_app"),
+        "token": noun("token", "Tokens: who may do what at the service of a warehouse."),
         "log": noun("log", "The topic of a table: how far it is, publish, verify, rebuild, adopt."),
     }
 

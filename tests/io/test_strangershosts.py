@@ -35,6 +35,11 @@ CLIENTS = frozenset(
         "tablestore.io.lock.databaseurl",
         "tablestore.cli.rows.rowsource",
         "tablestore.cli.commands.materialized.metricsendpoint",
+        # The keys of an issuer, at the address that the service's operator names.
+        "tablestore.server.access.oidc",
+        # The time that a request may take; the files of TLS.
+        "tablestore.server.http.requesttime",
+        "tablestore.server.http.address",
         # The loop of an awaited job.
         "tablestore.environment.jobs",
     }

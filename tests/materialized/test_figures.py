@@ -77,6 +77,6 @@ def test_the_figures_are_text_for_collectors(env: ts.TableEnvironment) -> None:
     prefix = "tablestore_materialized_table"
     assert f'{prefix}_target_seconds{{table="tablestore.default.t"}} 3600.0' in lines
     assert f'{prefix}_lag_seconds{{table="tablestore.default.t"}} 0.0' in lines
-    assert f'{prefix}_refresh_failures_total{{table="tablestore.default.a\\"b"}} 3' in lines
+    assert f'{prefix}_refresh_failures_total{{table="tablestore.default.a\\"b"}} 3.0' in lines
     families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(families) == len(set(families))

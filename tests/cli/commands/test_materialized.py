@@ -10,6 +10,7 @@ import tablestore as ts
 from tablestore.cli.command import CommandRun
 from tablestore.cli.commands.materialized.serve import Server
 from tablestore.cli.text.render import Output
+from tablestore.materialized.figures.openmetrics import FreshnessRegistry
 from tests.support.commandline import Ran
 from tests.support.sql.hostile import set_options
 
@@ -105,15 +106,17 @@ def test_a_version_is_staged_compared_promoted_taken_back_and_discarded(run: Run
     assert "KEY=VALUE" in run("mt", "stage", totals, query, "--option", "x", code=2).err
 
 
-def server(environment: ts.TableEnvironment) -> Server:
-    return Server(CommandRun(out=Output(as_json=True, now_millis=0)), environment)
+def server(environment: ts.TableEnvironment, registry: FreshnessRegistry | None = None) -> Server:
+    registry = registry or FreshnessRegistry()
+    return Server(CommandRun(out=Output(as_json=True, now_millis=0)), environment, registry.show)
 
 
 def test_the_server_refreshes_what_is_due_until_it_is_ended(
     totals: str, orders: ts.Table, warehouse: str, clock_env: Callable[[], ts.TableEnvironment], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with clock_env() as environment:
-        serving, looks = server(environment), iter([False, False, True])
+        registry = FreshnessRegistry()
+        serving, looks = server(environment, registry), iter([False, False, True])
 
         def wait(seconds: float) -> bool:
             orders.upsert({"id": [9], "item": ["pen"], "price": [seconds]})
@@ -124,7 +127,7 @@ def test_the_server_refreshes_what_is_due_until_it_is_ended(
         serving.run(wait, 5.0)
     modes = [json.loads(line)["mode"] for line in capsys.readouterr().out.splitlines()]
     assert modes == ["full", "incremental", "incremental"]
-    assert "shop.totals" in serving.metrics
+    assert registry.get_sample_value("tablestore_materialized_table_active", {"table": "tablestore.shop.totals"}) == 1
 
 
 def test_the_server_runs_no_definition_that_a_stranger_stored(
@@ -156,14 +159,16 @@ def test_a_table_that_fails_is_left_out_more_and_more_often(
     run("sql", "-e", "DROP TABLE shop.gone")
     capsys.readouterr()
     with clock_env() as environment:
-        serving, failed = server(environment), []
+        registry, failed = FreshnessRegistry(), []
+        serving = server(environment, registry)
         for _ in range(12):
             environment._session.clock.sleep(2)
             serving.look()
             failed.append('"error": "' in capsys.readouterr().out)
     assert [look for look, one in enumerate(failed) if one] == [0, 2, 5, 10]
-    assert "tablestore.shop.totals" in serving.metrics
-    assert 'refresh_failures_total{table="tablestore.shop.broken"} 4' in serving.metrics
+    failures = "tablestore_materialized_table_refresh_failures_total"
+    assert registry.get_sample_value(failures, {"table": "tablestore.shop.broken"}) == 4
+    assert registry.get_sample_value(failures, {"table": "tablestore.shop.totals"}) is None
 
 
 def test_a_folder_is_planned_and_applied(run: Run, orders: ts.Table, tmp_path: Path) -> None:

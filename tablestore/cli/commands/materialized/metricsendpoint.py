@@ -1,44 +1,42 @@
-"""Serves one text at ``/metrics`` of a port: what ``mt serve`` counts, for Prometheus and the like.
+"""Serves the metrics of a registry at ``/metrics`` of a port: what ``mt serve`` counts, for Prometheus and the like.
 
-Whoever reaches the port learns the names of tables, and nothing else. A client that says nothing is hung up on, more than
-``MOST_CONNECTIONS`` at once are, and a browser that a foreign page sends here under another name (DNS rebinding) is refused.
+The text is prometheus-client's, as OpenMetrics unless the collector asks for another format. Whoever reaches the port learns the
+names of tables, and nothing else. A client that says nothing is hung up on, more than ``MOST_CONNECTIONS`` at once are, and a
+browser that a foreign page sends here under another name (DNS rebinding) is refused.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import socket
-from typing import Any
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
 
 import tablestore as ts
-from tablestore.materialized.figures.openmetrics import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 MOST_CONNECTIONS = 16
 _SILENCE_S = 5.0
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _ANY_ADDRESS = frozenset({"", "0.0.0.0", "::"})
-_PLAIN_TEXT = "text/plain; charset=utf-8"
+_FORMAT = "application/openmetrics-text; version=1.0.0"
+_SOFTWARE = "tablestore"
 
 
 @contextmanager
-def served_metrics(host: str, port: int, text: Callable[[], str], *, silence_s: float = _SILENCE_S) -> Iterator[int]:
-    """Serve what ``text`` returns from threads of its own; yields the port. ``silence_s``: how long a client may say nothing.
+def served_metrics(host: str, port: int, registry: CollectorRegistry, *, silence_s: float = _SILENCE_S) -> Iterator[int]:
+    """Serve a registry from threads of its own; yields the port. ``silence_s``: how long a client may say nothing.
 
     Raises InvalidInputError of kind ``port`` for a port that is taken.
     """
-    # Whoever serves at all addresses of the machine does so under names that are not known here.
-    names = None if host in _ANY_ADDRESS else _LOOPBACK | {host.lower()}
 
-    class Handler(_MetricsHandler):
+    class Handler(_QuietHandler):
         timeout = silence_s
-
-        def answer(self) -> tuple[int, str, str]:
-            if names is not None and _host_of(self.headers.get("Host", "")) not in names:
-                return 421, _PLAIN_TEXT, f"expected one of the hosts {', '.join(sorted(names))}\n"
-            if self.path.partition("?")[0] != "/metrics":
-                return 404, _PLAIN_TEXT, "the figures are at /metrics\n"
-            return 200, CONTENT_TYPE, text()
 
     try:
         server = _BoundedServer((host, port), Handler)
@@ -46,6 +44,9 @@ def served_metrics(host: str, port: int, text: Callable[[], str], *, silence_s: 
         raise ts.InvalidInputError(
             f"cannot serve metrics at {host}:{port}: {error.strerror}; choose another --metrics-port", kind="port"
         ) from error
+    # Whoever serves at all addresses of the machine does so under names that are not known here.
+    names = None if host in _ANY_ADDRESS else _LOOPBACK | {host.lower()}
+    server.set_app(_checked(make_wsgi_app(registry), names))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
     try:
@@ -56,36 +57,43 @@ def served_metrics(host: str, port: int, text: Callable[[], str], *, silence_s: 
         thread.join()
 
 
-class _MetricsHandler(BaseHTTPRequestHandler):
-    """Answers GET. It names neither its own version nor Python's."""
+def _checked(metrics: "WSGIApplication", names: frozenset[str] | None) -> "WSGIApplication":
+    """The application for ``/metrics`` and the hosts ``names`` alone; None: for all hosts."""
 
-    def answer(self) -> tuple[int, str, str]:
-        """The status, the content type and the text for this request."""
-        raise NotImplementedError
+    def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            return start_response(status, [*headers, ("Server", _SOFTWARE)], *rest)
 
-    def do_GET(self) -> None:
-        status, content_type, text = self.answer()
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        def refuse(status: str, text: str) -> Iterable[bytes]:
+            start(status, [("Content-Type", "text/plain; charset=utf-8")])
+            return [f"{text}\n".encode()]
+
+        if names is not None and _host_of(environ.get("HTTP_HOST", "")) not in names:
+            return refuse("421 Misdirected Request", f"expected one of the hosts {', '.join(sorted(names))}")
+        if environ["PATH_INFO"] != "/metrics":
+            return refuse("404 Not Found", "the figures are at /metrics")
+        return metrics({"HTTP_ACCEPT": _FORMAT, **environ}, start)
+
+    return application
+
+
+class _QuietHandler(WSGIRequestHandler):
+    """Names neither its own version nor Python's."""
 
     def version_string(self) -> str:
         """The text of the header ``Server``."""
-        return "tablestore"
+        return _SOFTWARE
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not worth a line."""
 
 
-class _BoundedServer(ThreadingHTTPServer):
+class _BoundedServer(ThreadingMixIn, WSGIServer):
     """Hangs up on whoever comes while ``MOST_CONNECTIONS`` are served."""
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(self, address: tuple[str, int], handler: type[WSGIRequestHandler]) -> None:
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         super().__init__(address, handler)
 

@@ -7,10 +7,10 @@ a second one interrupts it, and nothing of it is visible.
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,10 +21,15 @@ from tablestore.cli.commands.sql import EngineOption, open_environment
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.options import parse_duration
 
+if TYPE_CHECKING:
+    from tablestore.materialized.figures.freshnessfigures import FreshnessFigures
+
 app = typer.Typer()
 
 Wait = Callable[[float], bool]
 """Waits for so many seconds; whether it is to end."""
+Show = Callable[[Sequence["FreshnessFigures"], Mapping[str, int]], None]
+"""Takes the figures of tables, and how often a refresh of a table has failed, by its name."""
 _LONGEST_PAUSE = 64
 
 
@@ -40,7 +45,12 @@ def serve(
     interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Between two looks.")] = "5 s",
     metrics_port: Annotated[
         int | None,
-        typer.Option("--metrics-port", min=0, max=65535, help="Serve the figures as OpenMetrics at /metrics of this port."),
+        typer.Option(
+            "--metrics-port",
+            min=0,
+            max=65535,
+            help=r"Serve the figures as OpenMetrics at /metrics of this port; needs tablestore\[server].",
+        ),
     ] = None,
     metrics_host: Annotated[str, typer.Option("--metrics-host", help="The address that the metrics are served at.")] = "127.0.0.1",
     engine: EngineOption = None,
@@ -56,10 +66,13 @@ def serve(
         if metrics_port is None:
             server.run(wait, wait_s)
             return
-        # It loads an HTTP server, and the environment's figures.
+        # They load an HTTP server and prometheus-client, which not everybody has installed.
         from tablestore.cli.commands.materialized.metricsendpoint import served_metrics
+        from tablestore.materialized.figures.openmetrics import FreshnessRegistry
 
-        with served_metrics(metrics_host, metrics_port, lambda: server.metrics) as port:
+        registry = FreshnessRegistry()
+        server.show = registry.show
+        with served_metrics(metrics_host, metrics_port, registry) as port:
             session.out.note(f"metrics at http://{metrics_host}:{port}/metrics")
             server.run(wait, wait_s)
 
@@ -74,11 +87,11 @@ class _Pause:
 
 @dataclass(slots=True)
 class Server:
-    """Looks at the tables again and again. ``metrics`` is what the last look has found."""
+    """Looks at the tables again and again. ``show``: is told the figures after each look."""
 
     session: CommandRun
     environment: "ts.TableEnvironment"
-    metrics: str = ""
+    show: Show | None = None
     _failures: Counter[str] = field(default_factory=Counter)
     _pauses: dict[str, _Pause] = field(default_factory=dict)
 
@@ -91,11 +104,10 @@ class Server:
 
     def look(self) -> None:
         """One look: refresh what is due, and count. An error of the warehouse is noted; the next look tries again."""
-        from tablestore.materialized.figures.openmetrics import metrics_text
-
         try:
             self._refresh()
-            self.metrics = metrics_text(self.environment.freshness(), self._failures)
+            if self.show is not None:
+                self.show(self.environment.freshness(), dict(self._failures))
         except ts.TablestoreError as error:
             self.session.out.note(str(error))
 
