@@ -22,9 +22,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from tablestore.errors import TablestoreError
+from tablestore.errors import CommitOutcomeUnknown, TablestoreError
+from tablestore.server.access.auditlog import AuditRecord, Decision
+from tablestore.server.access.denials import Unauthenticated
 from tablestore.server.access.roles import Grant, Principal, Resource, Role
 from tablestore.server.endpoints import ENDPOINTS, Endpoint, Need
+from tablestore.server.http.requestids import request_id_of
+from tablestore.server.metrics import CommitOutcome, ServerMetrics
 from tablestore.server.protocol.errorresponse import (
     RETRY_AFTER_S,
     ErrorResponse,
@@ -34,6 +38,7 @@ from tablestore.server.protocol.errorresponse import (
     unavailable,
 )
 from tablestore.server.protocol.exchange import MOST_BODY_BYTES, Call
+from tablestore.server.protocol.restcommit import commit_table
 from tablestore.server.protocol.restconfig import check_prefix
 from tablestore.server.protocol.restservice import RestService
 
@@ -44,23 +49,11 @@ ANONYMOUS = Principal(name="anonymous", grants=(Grant(Role.ADMIN),))
 """The caller of a service without tokens."""
 
 Authenticate = Callable[[str | None, int], Principal]
-"""The caller that an Authorization header names, at a time in milliseconds. Raises RequestRefused."""
+"""The caller that an Authorization header names, at a time in milliseconds. Raises Unauthenticated."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """One decided request, for the audit log. ``code``: that of the refusal; None if the handler was called."""
-
-    principal: str
-    operation: str
-    resource: Resource | None
-    need: str
-    code: int | None
-    request_id: str
-
-
-Audit = Callable[[Decision], None]
-"""Takes note of a decision. Raises nothing."""
+Audit = Callable[[AuditRecord], None]
+"""Records a decided request. Raises StorageError: what cannot be recorded is not answered."""
 
 
 def without_tokens(header: str | None, now_millis: int) -> Principal:
@@ -68,8 +61,8 @@ def without_tokens(header: str | None, now_millis: int) -> Principal:
     return ANONYMOUS
 
 
-def unaudited(decision: Decision) -> None:
-    """Takes no note."""
+def unaudited(record: AuditRecord) -> None:
+    """Records nothing."""
 
 
 @dataclass(slots=True)
@@ -106,6 +99,7 @@ class Application:
     service: RestService
     authenticate: Authenticate = without_tokens
     audit: Audit = unaudited
+    metrics: ServerMetrics = field(default_factory=ServerMetrics)
     threads: int = 16
     waiting_s: float = 30.0
     most_body_bytes: int = MOST_BODY_BYTES
@@ -140,16 +134,21 @@ class Application:
         async def handle(request: Request) -> Response:
             if self.liveness.is_ending:
                 return error_answer(ErrorResponse(code=503, message="the service is ending", retry_after_s=RETRY_AFTER_S), "")
-            request_id = self.service.ids.uuid()
+            exchange = _Exchange(endpoint, request, request_id_of(request.scope) or self.service.ids.uuid())
+            began_s = self.service.clock.steady_s()
             self.liveness.begin()
-            try:
-                body = await self._body(request)
-                names = path_names(endpoint.path, request)
-                return await self._in_thread(lambda: self._answer(endpoint, request, names, body, request_id))
-            except RequestRefused as refused:
-                return error_answer(refused.response, request_id)
-            finally:
-                self.liveness.end()
+            with self.metrics.in_flight():
+                try:
+                    exchange.body = await self._body(request)
+                    exchange.names = path_names(endpoint.path, request)
+                    response = await self._in_thread(lambda: self._recorded(exchange, began_s))
+                except RequestRefused as refused:
+                    response = error_answer(refused.response, exchange.request_id)
+                finally:
+                    self.liveness.end()
+            seconds = self.service.clock.steady_s() - began_s
+            self.metrics.answered(method=endpoint.method, route=endpoint.path, status=response.status_code, seconds=seconds)
+            return response
 
         return handle
 
@@ -168,49 +167,68 @@ class Application:
         finally:
             limiter.release_on_behalf_of(ticket)
 
-    def _answer(self, endpoint: Endpoint, request: Request, names: Mapping[str, str], body: bytes, request_id: str) -> Response:
-        """The answer of an endpoint; runs in a thread, and raises nothing."""
-        objects = RequestObjects()
+    def _recorded(self, exchange: "_Exchange", began_s: float) -> Response:
+        """The answer of an endpoint, and its line in the audit log; runs in a thread, and raises nothing."""
+        response = self._answer(exchange)
+        client = exchange.request.client
+        record = AuditRecord(
+            request=exchange.request_id,
+            principal=exchange.principal,
+            address="unknown" if client is None else client.host,
+            method=exchange.endpoint.method,
+            route=exchange.endpoint.path,
+            resource="" if exchange.resource is None else str(exchange.resource),
+            role=exchange.endpoint.need_text,
+            decision=exchange.decision,
+            status=response.status_code,
+            duration_ms=int((self.service.clock.steady_s() - began_s) * 1000),
+        )
         try:
-            objects = endpoint.objects(names)
-            principal = self.authenticate(request.headers.get("authorization"), self.service.clock.now_ms())
-            call = Call(principal=principal, names=names, query=dict(request.query_params), body=body)
-            self._decide(endpoint, call, request_id)
+            self.audit(record)
+        except TablestoreError as error:
+            LOG.error("request %s: %s", exchange.request_id, error)
+            return error_answer(unavailable("the service cannot record what it does").response, exchange.request_id)
+        return response
+
+    def _answer(self, exchange: "_Exchange") -> Response:
+        endpoint, request_id, objects = exchange.endpoint, exchange.request_id, RequestObjects()
+        try:
+            objects = endpoint.objects(exchange.names)
+            call = self._decided(exchange)
             content = endpoint.handler(self.service, call)
+            if endpoint.handler is commit_table and content is not None:
+                self.metrics.committed(CommitOutcome.LANDED if content.get("success") else CommitOutcome.LOST)
             return json_response({} if content is None else content, request_id=request_id)
+        except Unauthenticated as error:
+            response = ErrorResponse(code=401, message=error.message)
+            return json_response(response.content(), 401, request_id=request_id, headers={"WWW-Authenticate": "Bearer"})
         except RequestRefused as refused:
             return error_answer(refused.response, request_id)
         except TablestoreError as error:
-            if (response := error_response(error, objects)) is not None:
-                if response.code >= 500:
+            if isinstance(error, CommitOutcomeUnknown) and endpoint.handler is commit_table:
+                self.metrics.committed(CommitOutcome.UNKNOWN)
+            if (refusal := error_response(error, objects)) is not None:
+                if refusal.code >= 500:
                     LOG.warning("request %s, %s: %s", request_id, endpoint.name, error)
-                return error_answer(response, request_id)
+                return error_answer(refusal, request_id)
             return fault_answer(endpoint.name, request_id)
         except Exception:
             return fault_answer(endpoint.name, request_id)
 
-    def _decide(self, endpoint: Endpoint, call: Call, request_id: str) -> None:
-        need = endpoint.need.value if isinstance(endpoint.need, Role) else endpoint.need.name.lower()
-        resource = None if endpoint.need is Need.BODY else endpoint.resource(call.names)
-        code: int | None = None
-        try:
-            if "prefix" in call.names:
-                check_prefix(self.service, call.names["prefix"])
-            endpoint.check(call)
-        except RequestRefused as refused:
-            code = refused.response.code
-            raise
-        finally:
-            self.audit(
-                Decision(
-                    principal=call.principal.name,
-                    operation=endpoint.name,
-                    resource=resource,
-                    need=need,
-                    code=code,
-                    request_id=request_id,
-                )
-            )
+    def _decided(self, exchange: "_Exchange") -> Call:
+        """The call, once its caller is known and may make it. Raises Unauthenticated, RequestRefused."""
+        request, endpoint = exchange.request, exchange.endpoint
+        exchange.decision = Decision.UNAUTHENTICATED
+        principal = self.authenticate(request.headers.get("authorization"), self.service.clock.now_ms())
+        exchange.principal, exchange.decision = principal.name, Decision.DENIED
+        call = Call(principal=principal, names=exchange.names, query=dict(request.query_params), body=exchange.body)
+        if "prefix" in call.names:
+            check_prefix(self.service, call.names["prefix"])
+        if endpoint.need is not Need.BODY:
+            exchange.resource = endpoint.resource(call.names)
+        endpoint.check(call)
+        exchange.decision = Decision.ALLOWED
+        return call
 
     async def _body(self, request: Request) -> bytes:
         """The body, within its limit. Raises RequestRefused."""
@@ -230,6 +248,20 @@ class Application:
         except ClientDisconnect as error:
             raise RequestRefused(ErrorResponse(code=400, message="the client has left")) from error
         return b"".join(parts)
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A request on its way, and what has been decided of it so far."""
+
+    endpoint: Endpoint
+    request: Request
+    request_id: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    principal: str | None = None
+    resource: Resource | None = None
+    decision: Decision = Decision.UNAUTHENTICATED
 
 
 def path_names(path: str, request: Request) -> dict[str, str]:

@@ -62,6 +62,11 @@ class Endpoint:
         """The name of what it does, for logs."""
         return getattr(self.handler, "__name__", self.path)
 
+    @property
+    def need_text(self) -> str:
+        """What it asks of a caller, for logs."""
+        return self.need.value if isinstance(self.need, Role) else self.need.name.lower()
+
     def resource(self, names: Mapping[str, str]) -> Resource:
         """The object of the role, by the parameters of the path."""
         match self.scope:

@@ -1,5 +1,6 @@
 """Answers what a client may reach of a table: keys to its storage, and the rows and columns that its user sees."""
 
+from tablestore.server.access.queryrules import query_auth
 from tablestore.server.access.roles import Resource
 from tablestore.server.protocol.errorresponse import ErrorResponse, RequestRefused
 from tablestore.server.protocol.exchange import Call, understood
@@ -23,9 +24,8 @@ def get_table_token(service: RestService, call: Call) -> dict[str, object]:
 
 def auth_table_query(service: RestService, call: Call) -> dict[str, object]:
     """The filters and masks that a query of the caller is under."""
-    service.table(call.names)
+    table = service.table(call.names)
     request = call.json()
     columns = understood(lambda: request.text_list("select")) if request.content.get("select") is not None else None
     resource = Resource(call.names["database"], plain_name(call.names["table"]))
-    restrictions = service.policies.restrictions(call.principal, resource, columns)
-    return {"filter": list(restrictions.row_filters), "columnMasking": dict(restrictions.column_masks)}
+    return query_auth(service.rules(), call.principal, resource, table.table_schema, columns).to_json()

@@ -3,7 +3,7 @@
 A table is named as clients do: ``orders`` or ``orders$branch_b``. What names no table or branch is not there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.paths import content_uuid, schema_path
 from tablestore.ids import Ids
+from tablestore.server.access.queryrules import QueryRule
 from tablestore.server.access.roles import Principal, Resource
 from tablestore.server.protocol.errorresponse import ResourceType, missing
 from tablestore.store.context import TableContext
@@ -49,29 +50,13 @@ class NoTokens:
         return TableToken(options={}, expires_at_millis=now_millis + _TOKEN_MILLIS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryRestrictions:
-    """The rows and columns that a caller sees of a table, as the protocol writes them: predicates and transforms in JSON."""
-
-    row_filters: tuple[str, ...] = ()
-    column_masks: Mapping[str, str] = field(default_factory=dict)
+Rules = Callable[[], Sequence[QueryRule]]
+"""The rules for queries as they are now."""
 
 
-class QueryPolicies(Protocol):
-    """Says what a caller sees of a table."""
-
-    def restrictions(self, principal: Principal, resource: Resource, columns: tuple[str, ...] | None) -> QueryRestrictions:
-        """The restrictions of a query on ``columns`` (None: all). Raises RequestRefused for a column that the caller may not
-        read."""
-        ...
-
-
-class Unrestricted:
-    """Shows all rows and columns to whoever may read the table."""
-
-    def restrictions(self, principal: Principal, resource: Resource, columns: tuple[str, ...] | None) -> QueryRestrictions:
-        """No restrictions."""
-        return QueryRestrictions()
+def without_rules() -> Sequence[QueryRule]:
+    """No rules: who may read a table sees all of it."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +68,7 @@ class RestService:
     clock: Clock
     ids: Ids
     tokens: TableTokens = field(default_factory=NoTokens)
-    policies: QueryPolicies = field(default_factory=Unrestricted)
+    rules: Rules = without_rules
     commit_timeout_s: float = 20.0
 
     def check_database(self, database: str) -> None:
