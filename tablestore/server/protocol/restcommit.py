@@ -65,7 +65,7 @@ class SentSnapshot:
 def commit_table(service: RestService, call: Call) -> dict[str, object]:
     """Publishes a snapshot; whether it has landed."""
     prepared = parse_commit(call)
-    table = service.table(call.names).refresh()
+    table = service.table(call.names)
     if prepared.table_id is not None and prepared.table_id != table_id(table.context):
         raise missing(
             ResourceType.TABLE,
@@ -92,11 +92,23 @@ def parse_commit(call: Call) -> PreparedCommit:
 def publish_commit(service: RestService, table: Table, prepared: PreparedCommit) -> bool:
     """Publishes a snapshot; True if it has landed, now or before. Raises RequestRefused, TablestoreError."""
     context, snapshot = table.context, prepared.snapshot
-    latest = context.snapshots.latest()
+    with service.turns.of(context):
+        outcome = _publish(service, context, prepared)
+    if outcome is Outcome.LANDED:
+        with suppress(StorageError):
+            context.snapshots.write_latest_hint(snapshot.id)
+        after_client_commit(context, lambda: table.change_log, snapshot)
+        return True
+    return outcome is None
+
+
+def _publish(service: RestService, context: TableContext, prepared: PreparedCommit) -> Outcome | None:
+    """The outcome; None if it had landed before."""
+    snapshot, latest = prepared.snapshot, context.snapshots.latest()
     if latest is not None and snapshot.id <= latest.id:
-        return _landed_before(context, latest, prepared)
+        return None if _landed_before(context, latest, prepared) else Outcome.LOST
     if snapshot.id != (1 if latest is None else latest.id + 1) or not _is_base(latest, prepared):
-        return False
+        return Outcome.LOST
     _check_files(context, snapshot)
     try:
         entries = context.manifests.delta(snapshot)
@@ -112,13 +124,11 @@ def publish_commit(service: RestService, table: Table, prepared: PreparedCommit)
         is_same_table=lambda: _is_there(context),
     )
     deadline_s = service.clock.steady_s() + service.commit_timeout_s
-    if publisher.publish(snapshot, latest, entries, deadline_s=deadline_s) is not Outcome.LANDED:
-        occupant = context.snapshots.find(snapshot.id)
-        return occupant is not None and prepared.is_same_as(occupant)
-    with suppress(StorageError):
-        context.snapshots.write_latest_hint(snapshot.id)
-    after_client_commit(context, lambda: table.change_log, snapshot)
-    return True
+    outcome = publisher.publish(snapshot, latest, entries, deadline_s=deadline_s)
+    if outcome is Outcome.LANDED:
+        return outcome
+    occupant = context.snapshots.find(snapshot.id)
+    return None if occupant is not None and prepared.is_same_as(occupant) else Outcome.LOST
 
 
 def _landed_before(context: TableContext, latest: Snapshot, prepared: PreparedCommit) -> bool:

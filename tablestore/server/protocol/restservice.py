@@ -5,12 +5,14 @@ A table is named as clients do: ``orders`` or ``orders$branch_b``. What names no
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Protocol
 
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.paths import content_uuid, schema_path
 from tablestore.ids import Ids
+from tablestore.memo import RecentlyUsed
 from tablestore.server.access.queryrules import QueryRule
 from tablestore.server.access.roles import Principal, Resource
 from tablestore.server.protocol.errorresponse import ResourceType, missing
@@ -21,6 +23,9 @@ from tablestore.table.system.systemkinds import BRANCH_PREFIX, SEPARATOR
 from tablestore.table.table import Table
 
 _TOKEN_MILLIS = 3_600_000
+_TURNS = 256
+# Snapshots whose figures are kept: about 300 bytes each.
+_MOST_FIGURES = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,31 @@ def without_rules() -> Sequence[QueryRule]:
     return ()
 
 
+class CommitTurns:
+    """Lets commits to one table come one after another in this process: who loses the race finds out before it writes anything.
+    What decides is the store all the same."""
+
+    def __init__(self) -> None:
+        self._locks = tuple(Lock() for _ in range(_TURNS))
+
+    def of(self, context: TableContext) -> Lock:
+        """The lock of a table's branch; others may share it."""
+        return self._locks[hash((context.files.root_uri, context.branch)) % _TURNS]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFigures:
+    """The sums over the files of a snapshot."""
+
+    file_count: int
+    file_size_bytes: int
+    newest_millis: int
+
+
+def _few_figures() -> RecentlyUsed[TableFigures]:
+    return RecentlyUsed(lambda _: 1, most=_MOST_FIGURES, most_weight=_MOST_FIGURES)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestService:
     """A catalog that is served. ``name``: what clients call it, which is also the prefix of their paths."""
@@ -70,6 +100,8 @@ class RestService:
     tokens: TableTokens = field(default_factory=NoTokens)
     rules: Rules = without_rules
     commit_timeout_s: float = 20.0
+    turns: CommitTurns = field(default_factory=CommitTurns)
+    figures: RecentlyUsed[TableFigures] = field(default_factory=_few_figures)
 
     def check_database(self, database: str) -> None:
         """Raises RequestRefused if there is no such database."""

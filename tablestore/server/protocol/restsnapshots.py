@@ -9,12 +9,13 @@ from tablestore.errors import NotFoundError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.format.paths import tag_path
 from tablestore.format.sealed import JsonObject
+from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import CREATE_TIME_KEY, TIME_RETAINED_KEY
 from tablestore.names import is_number
 from tablestore.server.protocol.errorresponse import ResourceType, bad_request, missing, unavailable
 from tablestore.server.protocol.exchange import Call, json_inside, understood
 from tablestore.server.protocol.listpages import number_page
-from tablestore.server.protocol.restservice import RestService
+from tablestore.server.protocol.restservice import RestService, TableFigures
 from tablestore.store.commit.alterschema import publish_schema
 from tablestore.store.context import TableContext
 from tablestore.store.filesums import summed_files
@@ -30,16 +31,26 @@ def get_snapshot(service: RestService, call: Call) -> dict[str, object]:
     latest = context.snapshots.latest()
     if latest is None:
         raise _no_snapshot(call.names["table"], _LATEST)
-    sums = summed_files(context.manifests, latest, "partition")
+    key = (context.files.root_uri, latest.id, latest.uuid or latest.delta_manifest_list)
+    figures = service.figures.find(key, lambda: _figures(context, latest))
     return {
         "snapshot": {
             "snapshot": snapshot_json(context, latest.id),
             "recordCount": latest.total_record_count,
-            "fileSizeInBytes": sum(group.size_bytes for group in sums),
-            "fileCount": sum(group.files for group in sums),
-            "lastFileCreationTime": max((group.newest_millis or 0 for group in sums), default=0),
+            "fileSizeInBytes": figures.file_size_bytes,
+            "fileCount": figures.file_count,
+            "lastFileCreationTime": figures.newest_millis,
         }
     }
+
+
+def _figures(context: TableContext, snapshot: Snapshot) -> TableFigures:
+    sums = summed_files(context.manifests, snapshot, "partition")
+    return TableFigures(
+        file_count=sum(group.files for group in sums),
+        file_size_bytes=sum(group.size_bytes for group in sums),
+        newest_millis=max((group.newest_millis or 0 for group in sums), default=0),
+    )
 
 
 def get_snapshot_version(service: RestService, call: Call) -> dict[str, object]:
@@ -94,7 +105,7 @@ def rollback_schema(service: RestService, call: Call) -> None:
     """Gives a table an older schema again, by a new one of the same content, while nothing was written with those after it."""
     request = call.json()
     schema_id = understood(lambda: request.integer("schemaId"))
-    table = service.table(call.names).refresh()
+    table = service.table(call.names)
     context = table.context
     if schema_id not in context.schemas.ids():
         raise missing(ResourceType.TABLE, call.names["table"], f"table {table.name} has no schema {schema_id}")

@@ -126,7 +126,7 @@ def get_table_by_id(service: RestService, call: Call) -> dict[str, object]:
 
 def alter_table(service: RestService, call: Call) -> None:
     """Alters a table: all changes or none."""
-    table = service.table(call.names).refresh()
+    table = service.table(call.names)
     changes = parse_changes(call.json(), table.table_schema)
     try:
         table.alter(changes)
