@@ -26,7 +26,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class CommitOutcome(StrEnum):
-    """What came of a commit."""
+    """The outcomes of a commit."""
 
     LANDED = "landed"
     LOST = "lost"

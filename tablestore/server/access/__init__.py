@@ -1,1 +1,1 @@
-"""Who may do what: identities, roles, and the record of decisions."""
+"""Decides who may do what: identities, roles, and the record of decisions."""

@@ -10,7 +10,7 @@ Reading is strict: a key or a role that is not known is refused rather than pass
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ class AccessDocument:
 
 
 EMPTY = AccessDocument()
+Change = Callable[[AccessDocument], AccessDocument]
+"""Makes another document of one."""
 
 
 def encode_access(document: AccessDocument) -> bytes:

@@ -7,7 +7,7 @@ A reader sees each change at once: of a file it looks at inode, size and time of
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,10 +17,8 @@ from tablestore.catalog.settings import JDBC, METASTORE, parse_catalog_settings
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.ids import Ids
 from tablestore.redaction import without_secrets
-from tablestore.server.access.accessdocument import EMPTY, AccessDocument, decode_access, encode_access
+from tablestore.server.access.accessdocument import EMPTY, AccessDocument, Change, decode_access, encode_access
 from tablestore.server.access.identities import TokenTable
-
-Change = Callable[[AccessDocument], AccessDocument]
 
 FOLDER, FILE = ".tablestore", "access.json"
 _OWNER_ALONE, _OWNER_FOLDER = 0o600, 0o700

@@ -26,7 +26,7 @@ _OWNER_ALONE = 0o600
 
 
 class Decision(StrEnum):
-    """What was decided about a request."""
+    """The decisions about a request."""
 
     ALLOWED = "allowed"
     DENIED = "denied"

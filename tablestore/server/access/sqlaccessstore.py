@@ -12,8 +12,7 @@ from tablestore.catalog.settings import URI
 from tablestore.errors import StorageError
 from tablestore.io.lock.databaseurl import ensure_table, exc, open_engine, parse_url, reason, sa
 from tablestore.lazy import lazy
-from tablestore.server.access.accessdocument import EMPTY, AccessDocument, decode_access, encode_access
-from tablestore.server.access.accessstore import Change
+from tablestore.server.access.accessdocument import EMPTY, AccessDocument, Change, decode_access, encode_access
 
 ACCESS = sa.Table(
     "tablestore_access",
