@@ -28,6 +28,7 @@ from tablestore.server.access.denials import Unauthenticated
 from tablestore.server.access.roles import Grant, Principal, Resource, Role
 from tablestore.server.endpoints import ENDPOINTS, Endpoint, Need
 from tablestore.server.http.requestids import request_id_of
+from tablestore.server.http.requestrate import RequestLimiter
 from tablestore.server.metrics import CommitOutcome, ServerMetrics
 from tablestore.server.protocol.errorresponse import (
     RETRY_AFTER_S,
@@ -100,11 +101,12 @@ class Application:
     authenticate: Authenticate = without_tokens
     audit: Audit = unaudited
     metrics: ServerMetrics = field(default_factory=ServerMetrics)
+    limiter: RequestLimiter | None = None
     threads: int = 16
     waiting_s: float = 30.0
     most_body_bytes: int = MOST_BODY_BYTES
     liveness: Liveness = field(default_factory=Liveness)
-    _limiter: anyio.CapacityLimiter | None = None
+    _free_threads: anyio.CapacityLimiter | None = None
 
     def app(self, *, middleware: Sequence[Middleware] = (), routes: Sequence[BaseRoute] = ()) -> Starlette:
         """The application, with routes of others beside those of the protocol."""
@@ -154,9 +156,9 @@ class Application:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """The result of ``work`` in one of the threads. Raises RequestRefused if none becomes free in time."""
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(self.threads)
-        limiter, ticket = self._limiter, object()
+        if self._free_threads is None:
+            self._free_threads = anyio.CapacityLimiter(self.threads)
+        limiter, ticket = self._free_threads, object()
         with anyio.move_on_after(self.waiting_s) as waiting:
             await limiter.acquire_on_behalf_of(ticket)
         if waiting.cancelled_caught:
@@ -221,6 +223,9 @@ class Application:
         exchange.decision = Decision.UNAUTHENTICATED
         principal = self.authenticate(request.headers.get("authorization"), self.service.clock.now_ms())
         exchange.principal, exchange.decision = principal.name, Decision.DENIED
+        if self.limiter is not None and (refusal := self.limiter.refusal(f"principal {principal.name}")) is not None:
+            self.metrics.rejected(refusal.reason)
+            raise RequestRefused(ErrorResponse(code=refusal.status, message=refusal.message, retry_after_s=refusal.retry_after_s))
         call = Call(principal=principal, names=exchange.names, query=dict(request.query_params), body=exchange.body)
         if "prefix" in call.names:
             check_prefix(self.service, call.names["prefix"])

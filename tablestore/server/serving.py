@@ -33,6 +33,7 @@ class Listening:
     grace_s: float = 60.0
     certificate: str | None = None
     private_key: str | None = None
+    proxies: tuple[str, ...] = ()
 
     @property
     def scheme(self) -> str:
@@ -65,6 +66,9 @@ class Serving:
             timeout_graceful_shutdown=_LINGER_S,
             ssl_certfile=self.listening.certificate,
             ssl_keyfile=self.listening.private_key,
+            # By itself uvicorn believes every process of this machine that it is a proxy.
+            proxy_headers=bool(self.listening.proxies),
+            forwarded_allow_ips=list(self.listening.proxies),
         )
         try:
             server = _Server(config, self, f"{self.listening.scheme}://{shown}:{port}")

@@ -11,9 +11,10 @@ from starlette.testclient import TestClient
 import tablestore as ts
 from tablestore.clock import SystemClock
 from tablestore.ids import SystemIds
+from tablestore.server.access.auditlog import AuditRecord
+from tablestore.server.access.denials import Unauthenticated
 from tablestore.server.access.roles import Grant, Principal, Resource, Role
-from tablestore.server.application import Application, Decision
-from tablestore.server.protocol.errorresponse import ErrorResponse, RequestRefused
+from tablestore.server.application import Application
 from tablestore.server.protocol.restservice import RestService
 
 PRINCIPALS: Mapping[str, tuple[Grant, ...]] = {
@@ -29,7 +30,7 @@ def authenticate(header: str | None, now_millis: int) -> Principal:
     """The principal of a name; without a header an admin."""
     name = "admin" if header is None else header.removeprefix("Bearer ")
     if name not in PRINCIPALS:
-        raise RequestRefused(ErrorResponse(code=401, message="no such token"))
+        raise Unauthenticated("no such token")
     return Principal(name=name, grants=PRINCIPALS[name])
 
 
@@ -40,7 +41,7 @@ class Served:
     catalog: ts.Catalog
     application: Application
     client: TestClient
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[AuditRecord] = field(default_factory=list)
 
     def send(self, method: str, path: str, body: Any = None, *, who: str | None = None, **query: str) -> httpx2.Response:
         """One request; a path without a slash at its beginning is one of the warehouse."""
@@ -67,7 +68,7 @@ class Served:
 def serving(catalog: ts.Catalog, **settings: Any) -> Iterator[Served]:
     """A service over a catalog, until the generator is closed."""
     service = RestService(catalog=catalog, name="wh", clock=SystemClock(), ids=SystemIds())
-    decisions: list[Decision] = []
+    decisions: list[AuditRecord] = []
     application = Application(service=service, authenticate=authenticate, audit=decisions.append, **settings)
     with TestClient(application.app(), raise_server_exceptions=False) as client:
         yield Served(catalog, application, client, decisions)

@@ -3,15 +3,19 @@
 import logging
 import re
 import sys
-from typing import Annotated
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tablestore as ts
 from tablestore.cli.command import CommandRun, command
+from tablestore.cli.commands.token import TokensFile, token_store
 from tablestore.clock import SystemClock
-from tablestore.ids import SystemIds
 from tablestore.lazy import missing_package
+
+if TYPE_CHECKING:
+    from tablestore.server.access.accessstore import AccessStore
 
 app = typer.Typer()
 
@@ -21,16 +25,51 @@ DEFAULT_PORT = 8181
 @command(
     app,
     "serve",
-    "tablestore serve --warehouse /data/warehouse",
+    "tablestore serve /data/warehouse",
     "tablestore serve --warehouse /data/warehouse --port 0 --json",
-    "tablestore serve --warehouse s3://bucket/warehouse --name lake --host 0.0.0.0",
+    "tablestore serve s3://bucket/warehouse --host 0.0.0.0 --allowed-host lake.example --tls-certificate c.pem --tls-key k.pem",
 )
 def serve(
     session: CommandRun,
+    place: Annotated[
+        str | None, typer.Argument(metavar="[WAREHOUSE]", help="The warehouse, in place of --warehouse.", show_default=False)
+    ] = None,
     host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 picks a free one.")] = DEFAULT_PORT,
     name: Annotated[
         str | None, typer.Option("--name", help="What clients call the warehouse. Default: the last part of its address.")
+    ] = None,
+    tls_certificate: Annotated[
+        str | None, typer.Option("--tls-certificate", metavar="FILE", help="The certificate of the service, in PEM.")
+    ] = None,
+    tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its private key, in PEM.")] = None,
+    behind_proxy: Annotated[
+        list[str] | None,
+        typer.Option("--behind-proxy", metavar="ADDRESS", help="A proxy with TLS that may say for whom it sends; repeatable."),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option("--allowed-host", metavar="NAME", help="A name of the service; repeatable.")
+    ] = None,
+    allowed_origin: Annotated[
+        list[str] | None,
+        typer.Option("--allowed-origin", metavar="ORIGIN", help="A site whose pages may send requests; repeatable."),
+    ] = None,
+    tokens: TokensFile = None,
+    require_tokens: Annotated[
+        bool, typer.Option("--require-tokens", help="Refuse every request without a token, also while there is none.")
+    ] = False,
+    issuer: Annotated[
+        str | None, typer.Option("--issuer", metavar="FILE", help="An OpenID Connect issuer whose tokens are taken (JSON).")
+    ] = None,
+    audit_log: Annotated[
+        str | None, typer.Option("--audit-log", metavar="FILE", help="Where each decision is recorded, in JSON lines.")
+    ] = None,
+    rate: Annotated[
+        float, typer.Option("--rate", min=1, metavar="REQUESTS", help="Requests a second of one token, or of one address.")
+    ] = 2000.0,
+    s3_role: Annotated[
+        str | None,
+        typer.Option("--s3-role", metavar="ARN", help="Hand out keys of this role, narrowed to one table, to clients of S3."),
     ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, max=512, help="Requests that are worked on at a time.")] = 16,
     grace: Annotated[
@@ -39,32 +78,70 @@ def serve(
 ) -> None:
     """Serve the catalog of a warehouse over Paimon's REST protocol, until Ctrl-C or SIGTERM.
 
-    Clients read and write the files themselves, and commit through the service: pypaimon and Spark with metastore = rest, uri = the
-    address that is printed, and warehouse = the name.
+    Clients read and write the files themselves, and commit through the service: tablestore, pypaimon and Spark with metastore =
+    rest, uri = the address that is printed, and warehouse = the name. From the first `tablestore token create` on every request
+    needs a token; a public address needs tokens and TLS.
     """
     try:
-        from tablestore.server.application import Application  # Starlette and uvicorn are an extra
-        from tablestore.server.protocol.restservice import RestService
-        from tablestore.server.serving import Listening, Serving
+        from tablestore.server.serving import Listening, Serving  # Starlette and uvicorn are an extra
+        from tablestore.server.teamservice import ServiceSettings, build_service
     except ImportError as error:
         raise missing_package("the service needs the packages starlette and uvicorn", "'tablestore[server]'", error) from error
 
+    if place is not None:
+        session.warehouse = place
     catalog = session.catalog()
     served_name = _checked_name(name or _default_name(catalog.location))
     session.says_itself = True
     _log_to_stderr()
-    service = RestService(catalog=catalog, name=served_name, clock=SystemClock(), ids=SystemIds())
-    application = Application(service=service, threads=threads)
+    settings = ServiceSettings(
+        name=served_name,
+        host=host,
+        port=port,
+        threads=threads,
+        certificate=tls_certificate,
+        key=tls_key,
+        proxies=tuple(behind_proxy or ()),
+        allowed_hosts=tuple(allowed_host or ()),
+        allowed_origins=tuple(allowed_origin or ()),
+        tokens_required=require_tokens,
+        issuer=issuer,
+        audit_log=audit_log,
+        requests_per_s=rate,
+        s3_role=s3_role,
+        storage=session.storage,
+    )
+    built = build_service(settings, catalog, _store_of_tokens(session, tokens), SystemClock(), session.ids)
 
     def begun(address: str) -> None:
         if session.out.as_json:
-            session.out.line({"address": address, "warehouse": served_name, "location": catalog.location})
+            document = {"address": address, "warehouse": served_name, "location": catalog.location, "tokens": built.has_tokens}
+            session.out.line(document)
         else:
             session.out.say(f"Serving {catalog.location} as {served_name} at {address}")
+            if not built.has_tokens:
+                session.out.note("Whoever reaches it may do all, without a token; tablestore token create makes the first one.")
         session.out.flush()
 
-    listening = Listening(host=host, port=port, grace_s=grace)
-    Serving(app=application.app(), liveness=application.liveness, listening=listening, begun=begun).run()
+    listening = Listening(
+        host=host,
+        port=port,
+        grace_s=grace,
+        certificate=built.bind.certificate,
+        private_key=built.bind.key,
+        proxies=built.bind.proxies,
+    )
+    with closing(built):
+        Serving(app=built.app, liveness=built.application.liveness, listening=listening, begun=begun).run()
+
+
+def _store_of_tokens(session: CommandRun, path: str | None) -> "AccessStore | None":
+    try:
+        return token_store(session, path)
+    except ts.InvalidInputError as error:
+        if error.kind != "no-token-store":
+            raise
+        return None
 
 
 def _default_name(location: str) -> str:

@@ -97,7 +97,7 @@ def create(
         now_ms=now_ms,
         expires_in_ms=None if expires.strip().lower() == NEVER else parse_duration(expires),
     )
-    store = _store(session, tokens)
+    store = token_store(session, tokens)
     store.change(lambda document: replace(document, tokens=(*document.tokens, token)))
     if session.out.as_json:
         session.out.document({"token": text, **_record(token, now_ms)})
@@ -117,7 +117,7 @@ def list_tokens(
 ) -> None:
     """List the tokens; none of them can be shown again."""
     now_ms = SystemClock().now_ms()
-    shown = [token for token in _store(session, tokens).read().tokens if all_tokens or token.is_live(now_ms)]
+    shown = [token for token in token_store(session, tokens).read().tokens if all_tokens or token.is_live(now_ms)]
     session.out.listing("tokens", _TOKENS, [_record(token, now_ms) for token in shown], empty="No tokens.")
 
 
@@ -138,7 +138,7 @@ def revoke(
         remaining, revoked = revoke_tokens(document.tokens, token, now_ms)
         return replace(document, tokens=remaining)
 
-    _store(session, tokens).change(change)
+    token_store(session, tokens).change(change)
     ids = [one.id for one in revoked]
     session.out.done({"revoked": ids}, f"Revoked {', '.join(ids)}.")
 
@@ -161,7 +161,7 @@ def rules(
     from tablestore.server.access.accessdocument import parse_rules, rule_to_json
     from tablestore.server.access.queryrules import check_rule
 
-    store = _store(session, tokens)
+    store = token_store(session, tokens)
     if file is None:
         records = [
             {**rule_to_json(rule), "table": str(rule.table), "masked": [name for name, _ in rule.column_masks]}
@@ -191,7 +191,8 @@ def _json_list(file: Path) -> list[object]:
     return value
 
 
-def _store(session: CommandRun, path: str | None) -> "AccessStore":
+def token_store(session: CommandRun, path: str | None) -> "AccessStore":
+    """The store of the tokens of a warehouse. Raises InvalidInputError of kind ``no-token-store`` where it has no place for one."""
     from tablestore.server.access.accessstore import open_access_store
 
     if path is None and not session.warehouse:

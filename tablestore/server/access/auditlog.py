@@ -15,8 +15,8 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from io import FileIO
 from pathlib import Path
-from typing import IO
 
 from tablestore.clock import Clock
 from tablestore.errors import StorageError
@@ -95,7 +95,6 @@ class AuditLog:
                 if self._size and self._size + len(data) > self._max_bytes:
                     self._rotate()
                 self._file.write(data)
-                self._file.flush()
                 self._size += len(data)
             except (OSError, ValueError) as error:
                 raise self._failed(error) from error
@@ -105,9 +104,9 @@ class AuditLog:
         with self._lock:
             self._file.close()
 
-    def _opened(self) -> tuple[IO[bytes], int]:
+    def _opened(self) -> tuple[FileIO, int]:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _OWNER_ALONE)
-        return open(descriptor, "ab"), os.fstat(descriptor).st_size
+        return open(descriptor, "ab", buffering=0), os.fstat(descriptor).st_size
 
     def _rotate(self) -> None:
         self._file.close()
