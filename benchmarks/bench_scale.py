@@ -82,7 +82,7 @@ def run(setting: Setting) -> None:
     if setting.quick:
         setting = replace(setting, warm_up=False)
     with setting.workspace("scale") as space:
-        sizes = [setting.scaled(size) for size in (1_000, 10_000, 100_000, *([1_000_000] if setting.million else []))]
+        sizes = [setting.scaled(size) for size in (1_000, 10_000, 100_000)]
         tables = _built(setting, space, "files", {size: Shape(files=size) for size in sizes})
         # Of the tables as they were built: the commits that are timed add small manifests.
         requests = {size: _requests(path) for size, path in tables.items()}

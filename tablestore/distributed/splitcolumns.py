@@ -71,17 +71,21 @@ def pack_columns(splits: ColumnSplits, *, task_bytes: int, count: int) -> tuple[
     total = int(weights.sum())
     most = max(min(-(-total // max(count, 1)), task_bytes), -(-total // MOST_TASKS))
     firsts = first_of_packs(weights, most, np.full(len(weights), len(weights)))
-    ends = [*firsts[1:].tolist(), len(splits)] if len(firsts) else []
+    if not len(firsts):
+        return ()
+    ends = [*firsts[1:].tolist(), len(splits)]
     files = np.diff(np.append(splits.split_starts[firsts], len(splits.files)))
     encoded: list[EncodedSplits] = []
     # The files of neighbouring tasks are loaded together.
     loads = first_of_packs(files, FILES_LOADED, np.full(len(files), len(files))).tolist()
-    for start, stop in zip(loads, [*loads[1:], len(files)], strict=False):
+    starts = splits.split_starts[firsts[loads]].tolist()
+    turns = zip(loads, [*loads[1:], len(files)], splits.files.loaded_in_turn(starts), strict=True)
+    for start, stop, loaded in turns:
         base = int(firsts[start])
-        some = splits[base : ends[stop - 1]]
-        loaded = some.of(EntryColumns(_encodable(some)))
+        some = splits[base : ends[stop - 1]].of(loaded)
+        some = some.of(EntryColumns(_encodable(some)))
         places = zip(firsts[start:stop].tolist(), ends[start:stop], strict=True)
-        encoded.extend(EncodedSplits(loaded[first - base : last - base]) for first, last in places)
+        encoded.extend(EncodedSplits(some[first - base : last - base]) for first, last in places)
     return tuple(encoded)
 
 

@@ -65,6 +65,23 @@ class KeyBounds(ColumnBounds):
         return ("min_key", "max_key") if place == 0 else ("key_stats.min_values", "key_stats.max_values")
 
 
+class SumBounds(ColumnBounds):
+    """Bounds of the files of each row of sums (:mod:`tablestore.format.manifest.bucketsums`), of columns of the key (``of_key``) or
+    of others."""
+
+    def __init__(self, sums: EntryColumns, schema: TableSchema, *, of_key: bool) -> None:
+        self._sums, self._schema, self._of_key = sums, schema, of_key
+
+    def type_of(self, name: str) -> DataType:
+        return self._schema.field(name).type
+
+    def of(self, name: str) -> Bounds | None:
+        if not self._of_key:
+            return self._sums.bounds(_bounded_value(self._schema.field(name)))
+        fields = self._schema.key_fields
+        return self._sums.bounds(_bounded_key(fields, [field.name for field in fields].index(name)))
+
+
 class ValueBounds(ColumnBounds):
     """Bounds of files that were written with the newest schema."""
 

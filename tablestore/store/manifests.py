@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from operator import attrgetter
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -28,6 +29,7 @@ from tablestore.format.manifest.entrycolumns import (
     NO_ENTRIES,
     ROW,
     EntryColumns,
+    EntryObjects,
     Places,
     RecordPlaces,
     StoredBounds,
@@ -226,6 +228,10 @@ class Manifests:
 
         return self._each(manifests, kept, lambda _, entries: entries)
 
+    def each(self, manifests: Sequence[ManifestFile], value: Callable[[EntryColumns], T]) -> Iterator[T]:
+        """A value of all entries of each manifest. Memory: the columns of some manifests at a time, beside the cache."""
+        return self._each(manifests, lambda _, columns: value(columns), lambda _, entries: value(EntryColumns.of(entries)))
+
     def _each(
         self,
         manifests: Sequence[ManifestFile],
@@ -379,11 +385,17 @@ class Manifests:
         return any(map(_is_large, manifests))
 
     def live_among(
-        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T], *, keeps: Keeps | None
+        self,
+        manifests: Sequence[ManifestFile],
+        names: Names,
+        value: Callable[[EntryColumns], T],
+        *,
+        keeps: Keeps | None,
+        whole: bool = False,
     ) -> list[T]:
         """A value of some columns of the live files of some manifests, in the order of these; ``keeps``: of the entries that it is
-        true for. Memory: as :meth:`live_parts`."""
-        return [part for _, part in self._live_parts(manifests, names, value, whole=keeps is None, keeps=keeps)]
+        true for; ``whole``: where it is true for a DELETE it is for its ADD. Memory: as :meth:`live_parts`."""
+        return [part for _, part in self._live_parts(manifests, names, value, whole=whole or keeps is None, keeps=keeps)]
 
     def load_rows(self, manifest: ManifestFile, rows: Places, names: Sequence[str]) -> EntryColumns:
         """The columns ``names`` of the entries at some rows of a manifest. Memory: these columns of the manifest."""
@@ -415,7 +427,7 @@ class Manifests:
                 number = places_array(np.full(len(few), numbers[manifest.file_name]))
                 return EntryColumns(few.append_column(MANIFEST, number).append_column(ROW, places_array(columns.stored_rows())))
 
-            return self._each(manifests, selected, lambda one, entries: selected(one, EntryColumns.of(entries)))
+            return self._each(manifests, selected, lambda one, entries: selected(one, EntryObjects(entries)))
 
         may_delete = any(manifest.num_deleted for manifest in manifests)
         return live_parts(read, names, value, may_delete=may_delete, whole=whole)
@@ -485,7 +497,10 @@ class Manifests:
     # -- writing
 
     def write_manifests(self, entries: Sequence[ManifestEntry], written: WrittenMetadata) -> tuple[ManifestFile, ...]:
-        """Write entries as one or more manifest files and describe them for a list."""
+        """Write entries as one or more manifest files and describe them for a list. Many are put in the order of their partitions
+        and buckets: what a plan reads of them lies side by side then. In a bucket their order stays."""
+        if len(entries) >= FEWEST_ENTRIES:
+            entries = sorted(entries, key=attrgetter("partition", "bucket"))
         return tuple(self._write_manifest(part, number, written) for number, part in enumerate(_parts(entries)))
 
     def read_records(self, name: str) -> tuple[EntryColumns, pa.Array]:

@@ -184,6 +184,9 @@ def _cuts(records: pa.Array, partitions: pa.Array, order: Places) -> list[tuple[
     while start < count:
         before = int(sizes[start - 1]) if start else 0
         end = max(int(np.searchsorted(sizes, before + _MANIFEST_BYTES, "right")), start + 1)
+        # A small rest would be a manifest without a sidecar.
+        if int(sizes[-1]) - before <= _MANIFEST_BYTES + _MANIFEST_BYTES // 8:
+            end = count
         if end < count:
             inside = borders[(borders > start + (end - start) // 2) & (borders <= end)]
             end = int(inside[-1]) if len(inside) else end
