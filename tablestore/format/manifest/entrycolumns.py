@@ -368,8 +368,10 @@ class LateColumns(EntryColumns):
         starts = np.flatnonzero(begins(numbers[order]))
         pieces = [order[start:stop] for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=False)]
         tables = [self._load(int(numbers[places[0]]), rows[places], names).table for places in pieces]
-        table = pa.concat_tables(tables or [EntryColumns(NO_ENTRIES).select(names).table]).unify_dictionaries().combine_chunks()
-        return table if len(pieces) < 2 else table.take(places_array(np.argsort(order)))
+        if len(pieces) < 2:
+            return tables[0] if tables else EntryColumns(NO_ENTRIES).select(names).table
+        # Not combined before: it would copy all once more.
+        return pa.concat_tables(tables).unify_dictionaries().take(places_array(np.argsort(order))).combine_chunks()
 
     def _by_manifest(self) -> tuple[Places, Places, Places]:
         """The manifest and the row of each entry, and their places by manifest, in each as they are here: a sidecar has nearly that
@@ -419,9 +421,9 @@ class LateColumns(EntryColumns):
             for start, stop in zip(here, [*here[1:], end], strict=True):
                 waiting[int(turns[start])].append(_packed(loaded.slice(start - begin, stop - start)))
         for turn, parts in enumerate(waiting):
-            table = pa.concat_tables(map(_unpacked, parts)).unify_dictionaries().combine_chunks()
+            table = pa.concat_tables(map(_unpacked, parts)).unify_dictionaries()
             parts.clear()
-            yield EntryColumns(table.take(places_array(np.argsort(order[turns == turn]))))
+            yield EntryColumns(table.take(places_array(np.argsort(order[turns == turn]))).combine_chunks())
 
     def entries(self) -> tuple[ManifestEntry, ...]:
         return self.loaded().entries()

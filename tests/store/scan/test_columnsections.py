@@ -11,7 +11,7 @@ import pytest
 
 from tablestore.distributed import splitcolumns
 from tablestore.distributed.read import ReadTask, pack_tasks
-from tablestore.distributed.splitcolumns import EncodedSplits, decode_columns
+from tablestore.distributed.splitcolumns import decode_columns, encoded_splits
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
 from tablestore.format.manifest.datafile import DataFileMeta
@@ -201,8 +201,22 @@ def test_files_that_would_be_read_wrong_are_refused(odd: dict[str, Any], kind: s
 
 def test_a_task_of_other_bytes_is_refused() -> None:
     splits = in_columns(entries_of(schema_of("id"), random.Random(6), 30, spread=9), schema_of("id"), [])
-    encoded = EncodedSplits(splits).content
-    assert tuple(decode_columns("read task", encoded)) == tuple(splits)
-    for damage in ({"bytes": encoded["bytes"] - 1}, {"files": encoded["files"][:-8]}, {"files": "AAAA"}, {"deletions": [["f"]]}):
+    encoded = encoded_splits(splits)
+    content, files = encoded.content, encoded.files
+    assert tuple(decode_columns("read task", content, files)) == tuple(splits)
+    few = [name for name in content["columns"] if name != "file_name"]
+    damages = (
+        {"bytes": content["bytes"] - 1},
+        {"deletions": [["f"]]},
+        {"columns": few},
+        {"columns": [*few, "bucket"]},
+        {"columns": [*few, "other"]},
+        {"columns": [3]},
+        {"columns": None},
+    )
+    for damage in damages:
         with pytest.raises(FormatError, match="not a read task"):
-            decode_columns("read task", {**encoded, **damage})
+            decode_columns("read task", {**content, **damage}, files)
+    for damaged in (files[:-8], b"AAAA", b""):
+        with pytest.raises(FormatError, match="not a read task"):
+            decode_columns("read task", content, damaged)
