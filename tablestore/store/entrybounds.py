@@ -129,7 +129,9 @@ def bounds_to_store(entries: EntryColumns, schema: TableSchema) -> StoredBounds:
             if has_order(field.type):
                 stored[_bounded_key(schema.key_fields, place)] = keys.of(field.name)
     values = ValueBounds(entries, schema)
-    for field in [field for field in schema.fields if has_order(field.type)][:_MOST_STORED]:
+    # Those of a partition column say no more than the partition.
+    fields = sorted(schema.fields, key=lambda field: field.name in schema.partition_keys)
+    for field in [field for field in fields if has_order(field.type)][:_MOST_STORED]:
         if (bounds := values.of(field.name)) is not None:
             stored[_bounded_value(field)] = bounds
     return stored

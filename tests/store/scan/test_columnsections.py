@@ -15,6 +15,7 @@ from tablestore.distributed.splitcolumns import decode_columns, encoded_splits
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
 from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest import entrycolumns
 from tablestore.format.manifest.entrycolumns import MANIFEST, ROW, EntryColumns, LateColumns
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
@@ -151,7 +152,9 @@ def test_the_splits_are_those_of_objects(schema: TableSchema, spread: int, is_la
     task = ReadTask(table_uuid=None, schema_id=0, columns=("x",), filter=None, positions=False, splits=splits[2:-1])
     parsed = ReadTask.from_bytes(task.to_bytes())
     assert replace(parsed, splits=tuple(parsed.splits)) == replace(task, splits=expected[2:-1])
-    for task_bytes, parallelism in ((1, 1), (30 << 20, 1), (1 << 40, 4), (1 << 40, 1)):
+    for (task_bytes, parallelism), most_reads in product(((1, 1), (30 << 20, 1), (1 << 40, 4), (1 << 40, 1)), (0, 99)):
+        # Each manifest is loaded once for all tasks, or for each of them.
+        monkeypatch.setattr(entrycolumns, "_MOST_READS", most_reads)
         tasks = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
         assert tuple(split for one in tasks for split in one) == expected
         assert all(len(one) == 1 or sum(split.weight for split in one) <= task_bytes for one in tasks)
