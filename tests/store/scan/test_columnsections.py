@@ -14,8 +14,8 @@ from tablestore.distributed.read import ReadTask, pack_tasks
 from tablestore.distributed.splitcolumns import decode_columns, encoded_splits
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
-from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest import entrycolumns
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import MANIFEST, ROW, EntryColumns, LateColumns
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
