@@ -30,11 +30,13 @@ import tablestore as ts
 from benchmarks.measure import Sample, WrongRows, own_peak_memory, stopwatch
 from benchmarks.projection import table as table_of
 from benchmarks.report import Bar
-from benchmarks.scaletables import FIRST_DAY, NAME, SCHEMA, Shape, build, entries_of, publish
+from benchmarks.scaletables import FIRST_DAY, NAME, SCHEMA, Shape, build, entries_of, put_file
 from benchmarks.setting import Setting
 from tablestore.distributed.read import pin_read, plan_read
 from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.write import commit_messages
 from tablestore.store.manifests import WrittenMetadata
+from tablestore.store.message import CommitMessage
 from tablestore.store.scan import columnsections  # noqa: F401 - loaded beside what is timed
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splits import ColumnSplits
@@ -43,7 +45,7 @@ from tablestore.types.filter.filters import parse_filter
 DAY = FIRST_DAY + timedelta(days=59)
 FILTERS = {"one partition": f"day = DATE '{DAY}'", "one id": "id = 1500", "all files": None}
 AS_COMMITTED, COMPACTED, FEW = "as committed", "compacted", "1,000 files"
-FILES_OF_A_LARGE_COMMIT = 100_000
+FILES_OF_A_LARGE_COMMIT, _FILES_OF_A_TASK = 100_000, 1_000
 RUNS = 3
 MEGABYTE = 2**20
 _FEW_FILES = 1_000
@@ -298,13 +300,31 @@ def _expiry(path: Path) -> Callable[[], int]:
 
 
 def _large_commit(path: Path) -> Callable[[], int]:
-    context = ts.open_catalog(str(path)).table(NAME).context
+    """The messages of tasks, as they come from other processes, become one commit."""
+    table = ts.open_catalog(str(path)).table(NAME)
+    assert isinstance(table, ts.Table), "no system table"
+    context = table.context
+    base = context.snapshots.latest()
     entries = entries_of(context, Shape(files=1), Random("a large commit"))
-    some = [next(entries) for _ in range(FILES_OF_A_LARGE_COMMIT)]
+    tasks = [
+        CommitMessage(
+            table_uuid=context.table_uuid,
+            schema_id=context.schema.id,
+            base_snapshot_id=base.id if base else 0,
+            base_snapshot_uuid=base.uuid if base else None,
+            created_millis=int(time.time() * 1000),
+            entries=tuple(next(entries) for _ in range(_FILES_OF_A_TASK)),
+        )
+        for _ in range(FILES_OF_A_LARGE_COMMIT // _FILES_OF_A_TASK)
+    ]
+    # A commit looks whether one of them is there.
+    put_file(path, context, tasks[0].entries[0])
+    messages = [task.to_bytes() for task in tasks]
+    del tasks
 
     def commit() -> int:
-        publish(context, some)
-        return len(some)
+        snapshot = commit_messages(table, CommitMessage.all_from_bytes(messages))
+        return 0 if snapshot is None else len(messages)
 
     return commit
 

@@ -153,9 +153,13 @@ def one_more_entry(context: TableContext, shape: Shape) -> ManifestEntry:
 def put_files(path: Path) -> None:
     """Give every live file its size on disk, of holes alone: verify looks whether they are there."""
     context = open_files(path)
-    root = Path(ts.open_catalog(str(path)).table(NAME).location)
     for entry in context.manifests.live(context.snapshots.latest()):
-        place = root / entry_path(context.paths, entry, context.schema)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("wb") as file:
-            file.truncate(FILE_BYTES)
+        put_file(path, context, entry)
+
+
+def put_file(path: Path, context: TableContext, entry: ManifestEntry) -> None:
+    """Give the file of an entry its size on disk, of holes alone."""
+    place = Path(ts.open_catalog(str(path)).table(NAME).location) / entry_path(context.paths, entry, context.schema)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("wb") as file:
+        file.truncate(FILE_BYTES)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tablestore.format.manifest.entrycolumns import BoundedColumn, Bounds, EntryColumns, StoredBounds
 from tablestore.format.rowcolumns import has_order, row_field
-from tablestore.types.arrays import numbers_of
+from tablestore.types.arrays import mask_array, numbers_of, text_scalar
 from tablestore.types.datatypes import DataType, Field, with_nullable
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
@@ -94,7 +94,8 @@ class ValueBounds(ColumnBounds):
     def of(self, name: str) -> Bounds | None:
         if (stored := self._entries.bounds(_bounded_value(self._schema.field(name)))) is not None:
             return stored
-        choices = pc.binary_join(self._entries.column("value_stats_cols"), _SEPARATOR).dictionary_encode(null_encoding="encode")
+        texts = pc.binary_join(self._entries.column("value_stats_cols"), text_scalar(_SEPARATOR))
+        choices = texts.dictionary_encode(null_encoding="encode")
         if len(choices.dictionary) > _MOST_CHOICES:
             return None
         is_newest = numbers_of(self._entries.column("schema_id")) == self._schema.id
@@ -112,8 +113,8 @@ class ValueBounds(ColumnBounds):
                 names.index(name),
                 self.type_of(name),
             )
-            here = pa.array(is_newest & (chosen == number))
-            lows, highs = (pc.if_else(here, bound, None) for bound in bounds)
+            here = mask_array(is_newest & (chosen == number))
+            lows, highs = (pc.if_else(here, bound, pa.nulls(1, bound.type)[0]) for bound in bounds)
             low = lows if low is None else pc.coalesce(low, lows)
             high = highs if high is None else pc.coalesce(high, highs)
         return None if low is None or high is None else (low, high)

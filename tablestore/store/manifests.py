@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tablestore.errors import FormatError, NotFoundError, TablestoreError
 from tablestore.format.manifest.avro import CODEC
-from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.encodedentries import EncodedEntries
 from tablestore.format.manifest.entrycolumns import (
     MANIFEST,
     NO_ENTRIES,
@@ -499,6 +499,9 @@ class Manifests:
     def write_manifests(self, entries: Sequence[ManifestEntry], written: WrittenMetadata) -> tuple[ManifestFile, ...]:
         """Write entries as one or more manifest files and describe them for a list. Many are put in the order of their partitions
         and buckets: what a plan reads of them lies side by side then. In a bucket their order stays."""
+        if isinstance(entries, EncodedEntries):
+            parts = enumerate(entries.parts(MANIFEST_BYTES))
+            return tuple(self.write_records(columns, records, number, written) for number, (columns, records) in parts)
         if len(entries) >= FEWEST_ENTRIES:
             entries = sorted(entries, key=attrgetter("partition", "bucket"))
         return tuple(self._write_manifest(part, number, written) for number, part in enumerate(_parts(entries)))
@@ -665,6 +668,8 @@ def _list_bytes(manifests: tuple[ManifestFile, ...]) -> int:
     return _OBJECT_BYTES * len(manifests) + sum(len(bounds.min_values) + len(bounds.max_values) for bounds in stats)
 
 
-def max_sequence_number(files: Iterable[DataFileMeta]) -> int:
-    """The greatest sequence number in these files, -1 for none."""
-    return max((file.max_sequence_number for file in files), default=-1)
+def max_sequence_number(entries: Iterable[ManifestEntry]) -> int:
+    """The greatest sequence number in the files of these entries, -1 for none."""
+    if isinstance(entries, EncodedEntries):
+        return entries.max_sequence_number
+    return max((entry.file.max_sequence_number for entry in entries), default=-1)

@@ -151,5 +151,6 @@ def _outer_bounds(column: BoundedColumn, low: pa.Array, high: pa.Array, starts: 
     for end, values, places in (("low", low, starts), ("high", high, ends)):
         ranks = numbers_of(pc.rank(values, sort_keys="ascending", tiebreaker="first")).astype(np.int64)
         ordered = np.lexsort((ranks, group))
-        outer[column.stored(end)] = pc.if_else(mask_array(is_known), values.take(places_array(ordered[places])), None)
+        outermost = values.take(places_array(ordered[places]))
+        outer[column.stored(end)] = pc.if_else(mask_array(is_known), outermost, pa.nulls(1, outermost.type)[0])
     return outer

@@ -473,6 +473,26 @@ def decode_with_records(name: str, data: bytes, limits: Limits = DEFAULT_LIMITS)
     return _columns_and_records(blocks, most_reads=len(encoded) + sum(len(body) for _, body in blocks.blocks))
 
 
+def decode_together(
+    manifests: Sequence[bytes], name: str, *, fewest: int, limits: Limits = DEFAULT_LIMITS
+) -> tuple[EntryColumns, pa.Array, list[int]] | None:
+    """The columns and the records of some manifests, as :func:`decode_with_records` has them, of all together, and how many each
+    has. None where they have fewer than ``fewest``, or have to be read record by record. Names are not looked at."""
+    blocks = [_blocks(name, data, limits) for data in manifests]
+    together: list[tuple[int, bytes]] = []
+    for one in blocks:
+        if one is None or one.schema != _own_schema():
+            return None
+        together.extend(one.blocks)
+    if len(together) < _FEWEST_LANES or sum(count for count, _ in together) < fewest:
+        return None
+    try:
+        columns, records = _columns_and_records(ContainerBlocks(_own_schema(), together, []))
+    except IrregularBlocks:
+        return None
+    return columns, records, [sum(count for count, _ in one.blocks) for one in blocks if one is not None]
+
+
 def entries_at(data: bytes, places: RecordPlaces, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestEntry, ...]:
     """The entries of a manifest whose records lie at some places, in that order. Its name is not looked at. Raises FormatError."""
     blocks, offsets = places.blocks.tolist(), places.offsets.tolist()
@@ -482,7 +502,7 @@ def entries_at(data: bytes, places: RecordPlaces, name: str, limits: Limits = DE
 
 def places_of_records(data: bytes, records: pa.Array) -> RecordPlaces:
     """The places of records in a manifest that :func:`encode_records` made of them."""
-    sizes = pc.binary_length(records).to_numpy(zero_copy_only=False).astype(np.int64)
+    sizes = numbers_of(pc.binary_length(records)).astype(np.int64)
     counts, starts = block_places(data)
     ends = np.cumsum(sizes)
     firsts = np.cumsum(counts) - counts

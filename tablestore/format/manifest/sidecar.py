@@ -52,7 +52,7 @@ from tablestore.format.manifest.entrycolumns import (
     check_columns,
 )
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.types.arrays import Mask, numbers_of, places_array
+from tablestore.types.arrays import Mask, mask_array, numbers_of, places_array
 
 SIDECAR_PREFIX = "columns-"
 FEWEST_ENTRIES = 2_000
@@ -357,14 +357,14 @@ def _order(entries: EntryColumns, bounds: StoredBounds) -> Places:
     partitions = entries.column("partition")
     ranks = np.argsort(np.argsort(np.array(partitions.dictionary.to_pylist(), object)))
     keys = {
-        "kind": pc.not_equal(entries.column("kind"), int(EntryKind.DELETE)),
-        "partition": pa.array(ranks[numbers_of(partitions.indices)]),
+        "kind": mask_array(entries.numbers("kind") != EntryKind.DELETE),
+        "partition": places_array(ranks[numbers_of(partitions.indices)]),
         "bucket": entries.column("bucket"),
     }
     if bounds:
         keys["low"] = next(iter(bounds.values()))[0]
-    order: Places = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]).to_numpy().astype(np.int64)
-    return order
+    ordered = pa.Table.from_arrays(list(keys.values()), names=list(keys))
+    return numbers_of(pc.sort_indices(ordered, [(name, "ascending") for name in keys])).astype(np.int64)
 
 
 def _sealed(data: bytes, manifest: str) -> bytes:

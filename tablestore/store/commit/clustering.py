@@ -156,7 +156,7 @@ def _order(entries: EntryColumns, partition_types: Sequence[DataType]) -> Places
     ranks = _ranks(partitions.dictionary.to_pylist(), partition_types)
     keys = {
         "kind": pc.not_equal(entries.column("kind"), int(EntryKind.DELETE)),
-        "partition": pa.array(ranks[numbers_of(partitions.indices)]),
+        "partition": places_array(ranks[numbers_of(partitions.indices)]),
         "bucket": buckets,
         "number": numbers,
     }
