@@ -1,5 +1,7 @@
 """How do plans, commits and walks cost by the number of files, partitions, buckets, snapshots, tags and columns?
 
+Of a million files see :mod:`benchmarks.millionfiles`.
+
 Each plan and each walk is made by a fresh catalog, which has read no manifest. The small commit adds one file, and the oldest
 snapshot expires behind such a commit; the rollback takes such a file back. Of verify the files are there, of holes alone.
 

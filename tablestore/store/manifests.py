@@ -43,12 +43,14 @@ from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_ma
 from tablestore.format.manifest.livecolumns import Names, live_parts
 from tablestore.format.manifest.liveset import Fold, fold_entries, live_entries
 from tablestore.format.manifest.manifestfile import (
+    LEAST_ENTRY_BYTES,
     EntryKind,
     FileIdentity,
     ManifestEntry,
     decode_manifest,
     encode_manifest,
     entry_bytes,
+    record_bytes,
 )
 from tablestore.format.manifest.manifestlist import (
     ManifestFile,
@@ -531,8 +533,14 @@ class Manifests:
         return False
 
     def is_full(self, manifest: ManifestFile) -> bool:
-        """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""
-        return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > MANIFEST_BYTES // 3
+        """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others. Of a
+        large one no entry is decoded."""
+        enough = MANIFEST_BYTES // 3
+        if manifest.file_size > enough or _entry_count(manifest) * LEAST_ENTRY_BYTES > enough:
+            return True
+        if _is_large(manifest) and self._decoded.manifests.get(self._describe(manifest.file_name)) is None:
+            return record_bytes(self._read(manifest.file_name), self._describe(manifest.file_name)) > enough
+        return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > enough
 
     def write_list(self, manifests: Sequence[ManifestFile], number: int, written: WrittenMetadata) -> tuple[str, int]:
         """Write a manifest list; returns its name and size in bytes."""

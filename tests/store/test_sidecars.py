@@ -13,6 +13,7 @@ import tablestore as ts
 from tablestore.errors import FormatError, NotFoundError, StorageError
 from tablestore.format.manifest import bucketsums, sidecar
 from tablestore.format.manifest.entrycolumns import LateColumns
+from tablestore.format.manifest.manifestfile import LEAST_ENTRY_BYTES, entry_bytes
 from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
 from tablestore.store import manifests as manifests_module
 from tablestore.store.scan.scanplan import plan_scan
@@ -289,3 +290,19 @@ def test_a_file_that_two_manifests_add_is_an_error_of_a_count_too(tmp_path: Path
     twice = replace(snapshot, base_manifest_list=name_of_list, delta_manifest_list=empty)
     with pytest.raises(FormatError, match="found it added twice"):
         Scan(context, twice, ("id",), None).count()
+
+
+def test_whether_a_large_manifest_is_full_is_known_without_its_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path, "append")
+    fill(table)
+    manifests = ts.open_table(table.location).context.manifests
+    snapshot = ts.open_table(table.location).context.snapshots.latest()
+    assert snapshot is not None
+    largest = max(manifests.all_manifests(snapshot), key=lambda one: one.num_added)
+    size = sum(map(entry_bytes, manifests.read_manifest(largest.file_name)))
+    monkeypatch.setattr(manifests_module, "decode_manifest", pytest.fail)
+    for most, is_full in ((size // 8, True), (size * 9, False), (3 * largest.num_added * LEAST_ENTRY_BYTES - 3, True)):
+        monkeypatch.setattr(manifests_module, "MANIFEST_BYTES", most)
+        assert ts.open_table(table.location).context.manifests.is_full(largest) == is_full
+    monkeypatch.setattr(manifests_module.Manifests, "_read", pytest.fail)
+    assert ts.open_table(table.location).context.manifests.is_full(replace(largest, file_size=size * 9))

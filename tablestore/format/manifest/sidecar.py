@@ -65,6 +65,8 @@ _DIGEST_BYTES = 16
 _SEAL_BYTES = len(_MAGIC) + _LENGTH_BYTES + hashlib.sha256().digest_size
 # Of fewer entries a record each is read from the manifest: all columns of a sidecar take as long as one of so many.
 _ENTRIES_OF_A_RECORD = 300
+# About what an entry takes in memory as an object.
+_OBJECT_BYTES = 2_000
 # Read by most plans. The others are smaller by it.
 _FAST_CODEC, _CODEC = "lz4", "zstd"
 # Of how lists and nulls are said, and of values.
@@ -230,6 +232,8 @@ class SidecarColumns(EntryColumns):
         self._count, self._names = file.rows, file.names
         self._columns: dict[str, pa.Array] = {}
         self._sums = file.sums()
+        # The few entries that were taken last, by their places.
+        self._taken = b"", EntryObjects(())
         # A reader of Parquet is one thread's at a time.
         self._lock = RLock()
 
@@ -243,10 +247,10 @@ class SidecarColumns(EntryColumns):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes in memory of the columns that stay."""
+        """Bytes in memory of the columns and few entries that stay."""
         with self._lock:
             of_sums = 0 if self._sums is None else self._sums.size_bytes
-            return of_sums + sum(int(column.nbytes) for column in self._columns.values())
+            return of_sums + len(self._taken[1]) * _OBJECT_BYTES + sum(int(column.nbytes) for column in self._columns.values())
 
     def column(self, name: str) -> pa.Array:
         """One column, as one array."""
@@ -295,11 +299,19 @@ class SidecarColumns(EntryColumns):
         if not len(places):
             return EntryColumns(NO_ENTRIES)
         if self._read_entries is not None and len(places) * _ENTRIES_OF_A_RECORD < self._count:
+            # Plans come again.
+            with self._lock:
+                key, taken = self._taken
+                if key == places.tobytes():
+                    return taken
             blocks, offsets = (self.numbers(name)[places] for name in _RECORD_PLACES)
             if (blocks != _UNKNOWN).all():
                 order = np.argsort(blocks, kind="stable")
                 entries = self._read_entries(RecordPlaces(blocks[order], offsets[order]))
-                return EntryObjects([entries[place] for place in np.argsort(order).tolist()])
+                taken = EntryObjects([entries[place] for place in np.argsort(order).tolist()])
+                with self._lock:
+                    self._taken = places.tobytes(), taken
+                return taken
         # Only what is taken is looked at: names take longer to check than to read.
         return EntryColumns(_checked(_taken(self._rows(), places)))
 
