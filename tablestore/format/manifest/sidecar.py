@@ -301,17 +301,17 @@ class SidecarColumns(EntryColumns):
         if self._read_entries is not None and len(places) * _ENTRIES_OF_A_RECORD < self._count:
             # Plans come again.
             with self._lock:
-                key, taken = self._taken
+                key, entry_objects = self._taken
                 if key == places.tobytes():
-                    return taken
+                    return entry_objects
             blocks, offsets = (self.numbers(name)[places] for name in _RECORD_PLACES)
             if (blocks != _UNKNOWN).all():
                 order = np.argsort(blocks, kind="stable")
                 entries = self._read_entries(RecordPlaces(blocks[order], offsets[order]))
-                taken = EntryObjects([entries[place] for place in np.argsort(order).tolist()])
+                entry_objects = EntryObjects([entries[place] for place in np.argsort(order).tolist()])
                 with self._lock:
-                    self._taken = places.tobytes(), taken
-                return taken
+                    self._taken = places.tobytes(), entry_objects
+                return entry_objects
         # Only what is taken is looked at: names take longer to check than to read.
         return EntryColumns(_checked(_taken(self._rows(), places)))
 
