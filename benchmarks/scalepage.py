@@ -29,12 +29,10 @@ def page(report: Path, million: Path | None = None) -> str:
         _HEAD,
         f"This run had {rounds} round(s); with few, other work on the machine shows in single figures.",
         "",
-        "## Beside others",
-        "",
     ]
-    for workload in content["workloads"]:
-        if not workload["name"].endswith(_BESIDE):
-            continue
+    beside = [workload for workload in content["workloads"] if workload["name"].endswith(_BESIDE)]
+    lines += ["## Beside others", ""] if beside else []
+    for workload in beside:
         base = workload["timings"][0]["median_s"]
         rows = [
             [timing["case"], f"{timing['median_s'] * 1000:,.0f} ms", f"{timing['median_s'] / base:.1f}"]
