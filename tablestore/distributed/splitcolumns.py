@@ -4,7 +4,8 @@
                                        run begins
     deletion vectors                   of those that have one, as JSON
 
-Memory: the columns of some ten thousand files, and of all about 130 bytes each.
+Memory: the columns of 131,072 files, and of all about 130 bytes each; where neighbouring splits lie in all manifests, as much again
+of those that wait.
 """
 
 from collections.abc import Mapping, Sequence
