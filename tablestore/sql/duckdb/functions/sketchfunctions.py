@@ -132,7 +132,10 @@ def _over_thetas(function: ArrowFunction, compute: "Callable[[ThetaColumn, Theta
 def _hashes_as_thetas(lists: pa.Array, sizes: pa.Array) -> pa.Array:
     rows, keys = flat(lists)
     hashes = np.asarray(keys)
-    column = thetacolumns.of_keys(len(lists), rows[hashes != 0], hashes[hashes != 0])
+    is_some = hashes != 0
+    if not is_some.all():
+        rows, hashes = rows[is_some], hashes[is_some]
+    column = thetacolumns.of_keys(len(lists), rows, hashes)
     return _by_size(column, sizes)
 
 

@@ -17,6 +17,8 @@ _I64: TypeAlias = "npt.NDArray[np.int64]"
 _U64: TypeAlias = "npt.NDArray[np.uint64]"
 _Bools: TypeAlias = "npt.NDArray[np.bool_]"
 _PADDING = 24
+# How many times as large as its keys a matrix of them may be.
+_MOST_PADDING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,24 @@ def of_keys(count: int, rows: _I64, keys: _I64, thetas: "_I64 | None" = None) ->
     limits = np.full(count, WHOLE, np.int64) if thetas is None else thetas
     if ((rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & (keys[1:] > keys[:-1]))).all():
         return ThetaColumn(limits, rows, keys).below(limits)
-    order = _by_row_and_key(rows, keys)
-    rows, keys = rows[order], keys[order]
+    rows, keys = _sorted_by_row_and_key(count, rows, keys)
     is_first = np.ones(len(keys), np.bool_)
     is_first[1:] = (rows[1:] != rows[:-1]) | (keys[1:] != keys[:-1])
     return ThetaColumn(limits, rows[is_first], keys[is_first]).below(limits)
+
+
+def _sorted_by_row_and_key(count: int, rows: _I64, keys: _I64) -> tuple[_I64, _I64]:
+    counts = np.bincount(rows, minlength=count)
+    width = int(counts.max(initial=0))
+    if width * count > _MOST_PADDING * len(rows) or (rows[1:] < rows[:-1]).any():
+        order = _by_row_and_key(rows, keys)
+        return rows[order], keys[order]
+    # Rows of a matrix are sorted without an order of their own; what is put behind their keys is the greatest and stays there.
+    is_key = np.arange(width) < counts[:, None]
+    matrix = np.full((count, width), WHOLE, np.int64)
+    matrix[is_key] = keys
+    matrix.sort(axis=1)
+    return rows, matrix[is_key]
 
 
 def _by_row_and_key(rows: _I64, keys: _I64) -> _I64:
