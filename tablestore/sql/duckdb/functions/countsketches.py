@@ -37,7 +37,7 @@ from tablestore.sql.duckdb.functions.countcolumns import (
     table_of,
 )
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.sketchcolumns import flat, nulls_aside, spread
+from tablestore.sql.duckdb.functions.sketchcolumns import flat, lists_of, nulls_aside, spread
 from tablestore.sql.duckdb.functions.sketchhashes import AT_ONCE, hashes_of_column, hashes_of_words
 
 _LG_SIZE = 12
@@ -201,6 +201,15 @@ HASHES = {
     for kind, call in ((BIGINT, _words_hashed), (STRING, _bytes_hashed), (BINARY, _bytes_hashed))
 }
 _AGG = _function("hll_sketch_agg", (array(BIGINT), INT), BINARY, _made, _made_at_once, takes_null=True)
+
+
+def _numbers_made(lists: pa.Array, sizes: pa.Array) -> pa.Array:
+    rows, numbers = flat(lists)
+    return _AGG.call(lists_of(_coupons_of(np.asarray(numbers)), rows, len(lists)), sizes)
+
+
+# Whole numbers are hashed by groups, which are larger than batches of rows.
+_AGG_OF_NUMBERS = ArrowFunction(name="hll_sketch_agg_bigint", arguments=(array(BIGINT), INT), result=BINARY, call=_numbers_made)
 _UNION_AGG = _function(
     "hll_union_agg", (array(BINARY), BOOLEAN), BINARY, _united("hll_union_agg"), _united_at_once, takes_null=True
 )
@@ -221,9 +230,11 @@ def _hashed(call: RuleCall) -> exp.Expr:
     size = written_integer(call, 1, "a size") if len(call.values) > 1 else _LG_SIZE
     if size not in LG_SIZES:
         raise call.mismatch(1, f"a number from {LG_SIZES[0]} to {LG_SIZES[-1]}")
-    value = HASHES[kind.name].of(call.value(0, kind))
+    is_number = kind == BIGINT
+    value = call.value(0, kind) if is_number else HASHES[kind.name].of(call.value(0, kind))
     listed = exp.Distinct(expressions=[value]) if call.is_distinct else value
-    return _AGG.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])), exp.Literal.number(size))
+    function = _AGG_OF_NUMBERS if is_number else _AGG
+    return function.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])), exp.Literal.number(size))
 
 
 def _takes_sizes(call: RuleCall, place: int) -> exp.Expr:
@@ -253,4 +264,4 @@ RULES = (
         name="hll_sketch_estimate", bounds=(1, 1), result=always(BIGINT), write=lambda call: _ESTIMATE.of(_sketch(call, 0))
     ),
 )
-ARROW = (*HASHES.values(), _AGG, _UNION_AGG, _UNION, _ESTIMATE)
+ARROW = (*HASHES.values(), _AGG, _AGG_OF_NUMBERS, _UNION_AGG, _UNION, _ESTIMATE)
