@@ -1,5 +1,7 @@
 """How do plans, commits and walks cost by the number of files, partitions, buckets, snapshots, tags and columns?
 
+Of a million files see :mod:`benchmarks.millionfiles`.
+
 Each plan and each walk is made by a fresh catalog, which has read no manifest. The small commit adds one file, and the oldest
 snapshot expires behind such a commit; the rollback takes such a file back. Of verify the files are there, of holes alone.
 
@@ -82,7 +84,7 @@ def run(setting: Setting) -> None:
     if setting.quick:
         setting = replace(setting, warm_up=False)
     with setting.workspace("scale") as space:
-        sizes = [setting.scaled(size) for size in (1_000, 10_000, 100_000, *([1_000_000] if setting.million else []))]
+        sizes = [setting.scaled(size) for size in (1_000, 10_000, 100_000)]
         tables = _built(setting, space, "files", {size: Shape(files=size) for size in sizes})
         # Of the tables as they were built: the commits that are timed add small manifests.
         requests = {size: _requests(path) for size, path in tables.items()}

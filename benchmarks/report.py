@@ -145,7 +145,7 @@ def _bar_line(bar: Bar) -> str:
     if bar.measured is None:
         return f"| {bar.name} | not measured | {sign} {bar.bound:g} {bar.unit} | {bar.note} |"
     verdict = "**pass**" if bar.passed else "**FAIL**"
-    text = f"{bar.measured:.2f}" if bar.unit == "x" else f"{bar.measured:.0f}"
+    text = f"{bar.measured:.2f}" if bar.unit in ("x", "s") else f"{bar.measured:.0f}"
     return f"| {bar.name} | {text} {bar.unit} | {sign} {bar.bound:g} {bar.unit} | {verdict}{' ' if bar.note else ''}{bar.note} |"
 
 

@@ -1,38 +1,38 @@
-"""Writes the page of the documents about large tables from a report of ``python -m benchmarks scale --json REPORT``.
+"""Writes the page of the documents about large tables from reports of ``python -m benchmarks scale --json REPORT`` and
+``python -m benchmarks scale --million --json MILLION``.
 
-python -m benchmarks.scalepage REPORT docs/explanation/scale-costs.md
+python -m benchmarks.scalepage REPORT [MILLION] docs/explanation/scale-costs.md
 """
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks.projection import table
 
 _HEAD = """# What large tables cost
 
-`python -m benchmarks scale --json REPORT` in a checkout builds tables without rows, whose metadata names up to 100,000 files (a
-million with `--million`), and times what is done with them; `python -m benchmarks.scalepage REPORT FILE` writes this page of it.
-Times are of one core. How it is built is in [0013](../decisions/0013-manifests-as-columns.md) and
-[0014](../decisions/0014-sidecars.md).
+`python -m benchmarks scale --json REPORT` in a checkout builds tables without rows, whose metadata names up to 100,000 files, and
+times what is done with them; `python -m benchmarks scale --million --json MILLION` does so with a million, beside bars;
+`python -m benchmarks.scalepage REPORT MILLION FILE` writes this page of both. Times are of one core. How it is built is in
+[0013](../decisions/0013-manifests-as-columns.md) and [0014](../decisions/0014-sidecars.md).
 """
 _BESIDE = " beside others"
 
 
-def page(report: Path) -> str:
-    """The page of a report."""
+def page(report: Path, million: Path | None = None) -> str:
+    """The page of a report, and of one of a million files."""
     content = json.loads(report.read_text(encoding="utf-8"))
     rounds = content["settings"]["repeats"]
     lines = [
         _HEAD,
         f"This run had {rounds} round(s); with few, other work on the machine shows in single figures.",
         "",
-        "## Beside others",
-        "",
     ]
-    for workload in content["workloads"]:
-        if not workload["name"].endswith(_BESIDE):
-            continue
+    beside = [workload for workload in content["workloads"] if workload["name"].endswith(_BESIDE)]
+    lines += ["## Beside others", ""] if beside else []
+    for workload in beside:
         base = workload["timings"][0]["median_s"]
         rows = [
             [timing["case"], f"{timing['median_s'] * 1000:,.0f} ms", f"{timing['median_s'] / base:.1f}"]
@@ -41,10 +41,23 @@ def page(report: Path) -> str:
         title = workload["name"].removesuffix(_BESIDE).capitalize()
         lines += [f"{title}. {workload['question']}", "", *table(["system", "median", "x tablestore"], rows), ""]
     lines += content["sections"]
+    if million is not None:
+        lines += _of_million(json.loads(million.read_text(encoding="utf-8")))
     if content["skipped"]:
         lines += ["## Not measured", "", *(f"- {reason}" for reason in content["skipped"]), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _of_million(content: dict[str, Any]) -> list[str]:
+    """The measurements, and the bars beside them."""
+    rows = [
+        [bar["name"], f"{bar['measured']:.2f} {bar['unit']}", f"{bar['bound']:g} {bar['unit']}", "" if bar["passed"] else "missed"]
+        for bar in content["bars"]
+    ]
+    bars = table(["", "measured", "bar", ""], rows)
+    return [*content["sections"], "Medians beside the bars that they are to stay below:", "", *bars, ""]
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(page(Path(sys.argv[1])), encoding="utf-8")
+    *reports, target = map(Path, sys.argv[1:])
+    target.write_text(page(*reports), encoding="utf-8")

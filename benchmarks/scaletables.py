@@ -6,7 +6,7 @@ A file has 128 MiB, :data:`ROWS_OF_A_FILE` rows and its own range of ids, as in 
 import random
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -56,8 +56,8 @@ class Shape:
     columns: int = 0
 
 
-def build(path: Path, shape: Shape, seed: int) -> None:
-    """Create the table of a shape."""
+def build(path: Path, shape: Shape, seed: int, *, each: Callable[[int], None] = lambda files: None) -> None:
+    """Create the table of a shape. ``each`` is told how many files it has by now."""
     catalog = ts.open_catalog(str(path))
     catalog.create_database("default")
     fields = [*SCHEMA, *(pa.field(f"c{number}", pa.int64()) for number in range(shape.columns))]
@@ -67,6 +67,7 @@ def build(path: Path, shape: Shape, seed: int) -> None:
     batch = max(min(FILES_OF_A_COMMIT, _COLUMNS_OF_A_COMMIT // len(fields)), 1)
     for start in range(0, shape.files, batch):
         publish(table.context, [next(entries) for _ in range(min(batch, shape.files - start))])
+        each(min(start + batch, shape.files))
     _repeat_snapshots(table.context, shape.snapshots)
     for number in range(shape.tags):
         table.create_tag(f"t{number}")
@@ -152,9 +153,13 @@ def one_more_entry(context: TableContext, shape: Shape) -> ManifestEntry:
 def put_files(path: Path) -> None:
     """Give every live file its size on disk, of holes alone: verify looks whether they are there."""
     context = open_files(path)
-    root = Path(ts.open_catalog(str(path)).table(NAME).location)
     for entry in context.manifests.live(context.snapshots.latest()):
-        place = root / entry_path(context.paths, entry, context.schema)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("wb") as file:
-            file.truncate(FILE_BYTES)
+        put_file(path, context, entry)
+
+
+def put_file(path: Path, context: TableContext, entry: ManifestEntry) -> None:
+    """Give the file of an entry its size on disk, of holes alone."""
+    place = Path(ts.open_catalog(str(path)).table(NAME).location) / entry_path(context.paths, entry, context.schema)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("wb") as file:
+        file.truncate(FILE_BYTES)

@@ -23,8 +23,7 @@ SLOW_RUNS = 3
 class Setting:
     """One run of the benchmarks. ``scale`` shrinks the big tables along with ``rows``: 1.0 is full size.
 
-    ``quick``: it only says whether everything is in order, so few rounds do where many make a figure. ``million``: `scale` builds
-    a table of a million files too.
+    ``quick``: it only says whether everything is in order, so few rounds do where many make a figure.
     """
 
     directory: Path
@@ -39,7 +38,6 @@ class Setting:
     warm_up: bool = True
     kinds: Sequence[KeyKind] = KEY_KINDS
     quick: bool = False
-    million: bool = False
     _count: int = field(default=0)
 
     @property

@@ -16,7 +16,7 @@ from tablestore.bounds import BATCH_BYTES
 from tablestore.distributed.layers import Layer, LayerPlan, plan_layer
 from tablestore.distributed.plainfiles import OrcTerms, PlainChoice, SetAside, set_plain_aside
 from tablestore.distributed.spec import TableSpec
-from tablestore.distributed.splitcolumns import EncodedSplits, decode_columns, pack_columns
+from tablestore.distributed.splitcolumns import EncodedSplits, decode_columns, encoded_splits, pack_columns
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.errors import ConflictError
 from tablestore.format.manifest.manifestfile import decode_manifest, encode_manifest
@@ -47,6 +47,8 @@ LEAST_TASK_BYTES = 4 * MIB
 # Batches are put together up to so many rows, if they are not too many bytes: each has a fixed cost on its way to another process.
 BATCH_ROWS = 65_536
 _MARKER = b"tablestore:task1"
+# JSON has none.
+_BEHIND_JSON = b"\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +141,8 @@ class ReadTask:
     splits: Sequence[Split]
 
     def to_bytes(self) -> bytes:
-        """Versioned JSON."""
-        splits = EncodedSplits(self.splits) if isinstance(self.splits, ColumnSplits) else self.splits
+        """Versioned JSON; behind it, and a NUL, the files that are columns."""
+        splits = encoded_splits(self.splits) if isinstance(self.splits, ColumnSplits) else self.splits
         content: dict[str, Any] = {
             "table": self.table_uuid,
             "schema": self.schema_id,
@@ -149,21 +151,22 @@ class ReadTask:
             "positions": self.positions,
             "splits": [] if isinstance(splits, EncodedSplits) else [encode_split(split) for split in splits],
         }
-        if isinstance(splits, EncodedSplits):
-            content["fileColumns"] = splits.content
-        return encode_task(_KIND, content)
+        if not isinstance(splits, EncodedSplits):
+            return encode_task(_KIND, content)
+        return b"".join((encode_task(_KIND, {**content, "fileColumns": splits.content}), _BEHIND_JSON, splits.files))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ReadTask":
         """Parses what :meth:`to_bytes` gave. Raises FormatError."""
-        parsed = decode_task(_KIND, data, {"table", "schema", "columns", "filter", "positions", "splits"})
+        text, _, files = data.partition(_BEHIND_JSON)
+        parsed = decode_task(_KIND, text, {"table", "schema", "columns", "filter", "positions", "splits"})
         return cls(
             table_uuid=parsed["table"],
             schema_id=int(parsed["schema"]),
             columns=tuple(parsed["columns"]),
             filter=parsed["filter"],
             positions=bool(parsed["positions"]),
-            splits=decode_columns(_KIND, parsed["fileColumns"])
+            splits=decode_columns(_KIND, parsed["fileColumns"], files)
             if "fileColumns" in parsed
             else tuple(decode_splits(parsed["splits"])),
         )

@@ -1,9 +1,11 @@
 """Puts splits whose files are columns into a task, without an object a file in the process that plans.
 
-    Arrow IPC of the files, in order   the stored columns, and three of truth values: where a split, a section, a run begins
+    Arrow IPC of the files, in order   the stored columns that have values, and three of truth values: where a split, a section, a
+                                       run begins
     deletion vectors                   of those that have one, as JSON
 
-Memory: the columns of some ten thousand files, and of all about 130 bytes each.
+Memory: the columns of 131,072 files, and of all about 130 bytes each; where neighbouring splits lie in all manifests, as much again
+of those that wait.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +14,13 @@ from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tablestore.distributed.taskjson import bytes_to_text, text_to_bytes
 from tablestore.errors import FormatError
 from tablestore.format.manifest.blockcolumns import IrregularBlocks
 from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, EntryColumns, Places, check_columns
 from tablestore.store.scan.splits import FILES_LOADED, ColumnSplits, DeletionFile, Split, first_of_packs
-from tablestore.types.arrays import Mask, mask_array, mask_of
+from tablestore.types.arrays import Mask, mask_array, mask_of, one_chunk, text_array
 
 MOST_TASKS = 10_000
 """Tasks of a plan: more of them would cost the process that plans more than they save. They are larger then."""
@@ -26,20 +28,19 @@ MOST_TASKS = 10_000
 _STARTS = ("begins_split", "begins_section", "begins_run")
 _FIELDS = [field.with_type(pa.binary()) if pa.types.is_dictionary(field.type) else field for field in ENTRY_SCHEMA]
 _SCHEMA = pa.schema([*_FIELDS, *(pa.field(name, pa.bool_()) for name in _STARTS)])
+_TYPES = [(field.name, field.type) for field in _SCHEMA]
 _CODEC = "zstd"
 
 
 class EncodedSplits(Sequence[Split]):
-    """The splits of a task as the bytes that it gets; they are decoded when they are taken."""
+    """So many splits of a task as the bytes that it gets; they are decoded when they are taken. ``columns``: those of the files
+    that have values."""
 
-    def __init__(self, splits: ColumnSplits) -> None:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, _SCHEMA) as writer:
-            writer.write_table(_encodable(splits))
-        data = sink.getvalue()
-        self._count, self._bytes = len(splits), data.size
+    def __init__(self, files: pa.RecordBatch, count: int, vectors: Mapping[str, DeletionFile]) -> None:
+        data = files.serialize()
+        self._count, self._bytes, self._columns = count, data.size, files.schema.names
         self._files: bytes = pa.Codec(_CODEC, 1).compress(data, asbytes=True)
-        self._vectors = splits.vectors()
+        self._vectors = vectors
 
     def __len__(self) -> int:
         return self._count
@@ -55,13 +56,23 @@ class EncodedSplits(Sequence[Split]):
 
     @property
     def content(self) -> dict[str, Any]:
-        """A part of a task."""
+        """A part of a task, beside :attr:`files`."""
         vectors = [[name, vector.index_file, vector.offset, vector.length] for name, vector in sorted(self._vectors.items())]
-        return {"files": bytes_to_text(self._files), "bytes": self._bytes, "deletions": vectors}
+        return {"bytes": self._bytes, "columns": self._columns, "deletions": vectors}
+
+    @property
+    def files(self) -> bytes:
+        """The files, compressed."""
+        return self._files
 
     @cached_property
     def _decoded(self) -> ColumnSplits:
-        return decode_columns("task", self.content)
+        return decode_columns("task", self.content, self._files)
+
+
+def encoded_splits(splits: ColumnSplits) -> EncodedSplits:
+    """Splits as those of one task."""
+    return EncodedSplits(_lean(_encodable(splits)), len(splits), splits.vectors())
 
 
 def pack_columns(splits: ColumnSplits, *, task_bytes: int, count: int) -> tuple[Sequence[Split], ...]:
@@ -71,28 +82,38 @@ def pack_columns(splits: ColumnSplits, *, task_bytes: int, count: int) -> tuple[
     total = int(weights.sum())
     most = max(min(-(-total // max(count, 1)), task_bytes), -(-total // MOST_TASKS))
     firsts = first_of_packs(weights, most, np.full(len(weights), len(weights)))
-    ends = [*firsts[1:].tolist(), len(splits)] if len(firsts) else []
+    if not len(firsts):
+        return ()
+    ends = [*firsts[1:].tolist(), len(splits)]
     files = np.diff(np.append(splits.split_starts[firsts], len(splits.files)))
     encoded: list[EncodedSplits] = []
     # The files of neighbouring tasks are loaded together.
     loads = first_of_packs(files, FILES_LOADED, np.full(len(files), len(files))).tolist()
-    for start, stop in zip(loads, [*loads[1:], len(files)], strict=False):
+    starts = splits.split_starts[firsts[loads]].tolist()
+    turns = zip(loads, [*loads[1:], len(files)], splits.files.loaded_in_turn(starts), strict=True)
+    for start, stop, loaded in turns:
         base = int(firsts[start])
-        some = splits[base : ends[stop - 1]]
-        loaded = some.of(EntryColumns(_encodable(some)))
-        places = zip(firsts[start:stop].tolist(), ends[start:stop], strict=True)
-        encoded.extend(EncodedSplits(loaded[first - base : last - base]) for first, last in places)
+        some = splits[base : ends[stop - 1]].of(loaded)
+        batch, vectors = _lean(_encodable(some)), some.vectors()
+        begins = [*some.split_starts.tolist(), len(loaded)]
+        for first, last in zip((firsts[start:stop] - base).tolist(), ends[start:stop], strict=True):
+            files = batch.slice(begins[first], begins[last - base] - begins[first])
+            encoded.append(EncodedSplits(files, last - base - first, _vectors_of(files, vectors)))
     return tuple(encoded)
 
 
-def decode_columns(kind: str, encoded: Mapping[str, Any]) -> ColumnSplits:
-    """The splits of :attr:`EncodedSplits.content`. Raises FormatError."""
+def decode_columns(kind: str, encoded: Mapping[str, Any], files: bytes) -> ColumnSplits:
+    """The splits of :attr:`EncodedSplits.content` and its files. Raises FormatError."""
     try:
-        data = pa.Codec(_CODEC).decompress(text_to_bytes(kind, encoded["files"]), encoded["bytes"])
-        table = pa.ipc.open_stream(data).read_all().combine_chunks()
-        if table.schema != _SCHEMA:
-            raise FormatError(f"not a {kind}: its files have the columns {', '.join(table.schema.names)}")
-        table.validate(full=True)
+        data = pa.Codec(_CODEC).decompress(files, encoded["bytes"])
+        names = encoded["columns"]
+        if len({*names}) < len(names) or not {*names} <= {*_SCHEMA.names}:
+            raise FormatError(f"not a {kind}: its files have the columns {', '.join(map(str, names))}")
+        batch = pa.ipc.read_record_batch(data, pa.schema([_SCHEMA.field(name) for name in names]))
+        batch.validate(full=True)
+        table = pa.Table.from_arrays(
+            [batch.column(name) if name in names else pa.nulls(len(batch), type_) for name, type_ in _TYPES], schema=_SCHEMA
+        )
         splits, sections, runs = (np.flatnonzero(mask_of(EntryColumns(table).column(name))) for name in _STARTS)
         columns = [table.column(field.name) for field in ENTRY_SCHEMA]
         columns = [
@@ -115,12 +136,24 @@ def decode_columns(kind: str, encoded: Mapping[str, Any]) -> ColumnSplits:
 def _encodable(splits: ColumnSplits) -> pa.Table:
     """The files of splits with the columns of a task."""
     table = splits.files.loaded().table
-    if table.schema == _SCHEMA:
-        return table
     starts = (splits.split_starts, splits.section_starts, splits.run_starts)
     marks = [mask_array(_marked(places, table.num_rows)) for places in starts]
     columns = [column.cast(field.type) for column, field in zip(table.columns, _FIELDS, strict=True)]
     return pa.Table.from_arrays([*columns, *marks], schema=_SCHEMA)
+
+
+def _lean(table: pa.Table) -> pa.RecordBatch:
+    """The columns that have values, as one batch."""
+    names = [name for name in table.column_names if table.column(name).null_count < len(table)]
+    columns = [one_chunk(table.column(name)) for name in names]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _vectors_of(files: pa.RecordBatch, vectors: Mapping[str, DeletionFile]) -> Mapping[str, DeletionFile]:
+    if not vectors:
+        return {}
+    names = files.column("file_name")
+    return {name: vectors[name] for name in names.filter(pc.is_in(names, text_array(list(vectors)))).to_pylist()}
 
 
 def _begin(outer: Places, inner: Places) -> bool:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tablestore.format.manifest.entrycolumns import BoundedColumn, Bounds, EntryColumns, StoredBounds
 from tablestore.format.rowcolumns import has_order, row_field
-from tablestore.types.arrays import numbers_of
+from tablestore.types.arrays import mask_array, numbers_of, text_scalar
 from tablestore.types.datatypes import DataType, Field, with_nullable
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
@@ -65,6 +65,23 @@ class KeyBounds(ColumnBounds):
         return ("min_key", "max_key") if place == 0 else ("key_stats.min_values", "key_stats.max_values")
 
 
+class SumBounds(ColumnBounds):
+    """Bounds of the files of each row of sums (:mod:`tablestore.format.manifest.bucketsums`), of columns of the key (``of_key``) or
+    of others."""
+
+    def __init__(self, sums: EntryColumns, schema: TableSchema, *, of_key: bool) -> None:
+        self._sums, self._schema, self._of_key = sums, schema, of_key
+
+    def type_of(self, name: str) -> DataType:
+        return self._schema.field(name).type
+
+    def of(self, name: str) -> Bounds | None:
+        if not self._of_key:
+            return self._sums.bounds(_bounded_value(self._schema.field(name)))
+        fields = self._schema.key_fields
+        return self._sums.bounds(_bounded_key(fields, [field.name for field in fields].index(name)))
+
+
 class ValueBounds(ColumnBounds):
     """Bounds of files that were written with the newest schema."""
 
@@ -77,7 +94,8 @@ class ValueBounds(ColumnBounds):
     def of(self, name: str) -> Bounds | None:
         if (stored := self._entries.bounds(_bounded_value(self._schema.field(name)))) is not None:
             return stored
-        choices = pc.binary_join(self._entries.column("value_stats_cols"), _SEPARATOR).dictionary_encode(null_encoding="encode")
+        texts = pc.binary_join(self._entries.column("value_stats_cols"), text_scalar(_SEPARATOR))
+        choices = texts.dictionary_encode(null_encoding="encode")
         if len(choices.dictionary) > _MOST_CHOICES:
             return None
         is_newest = numbers_of(self._entries.column("schema_id")) == self._schema.id
@@ -95,8 +113,8 @@ class ValueBounds(ColumnBounds):
                 names.index(name),
                 self.type_of(name),
             )
-            here = pa.array(is_newest & (chosen == number))
-            lows, highs = (pc.if_else(here, bound, None) for bound in bounds)
+            here = mask_array(is_newest & (chosen == number))
+            lows, highs = (pc.if_else(here, bound, pa.nulls(1, bound.type)[0]) for bound in bounds)
             low = lows if low is None else pc.coalesce(low, lows)
             high = highs if high is None else pc.coalesce(high, highs)
         return None if low is None or high is None else (low, high)
@@ -112,7 +130,9 @@ def bounds_to_store(entries: EntryColumns, schema: TableSchema) -> StoredBounds:
             if has_order(field.type):
                 stored[_bounded_key(schema.key_fields, place)] = keys.of(field.name)
     values = ValueBounds(entries, schema)
-    for field in [field for field in schema.fields if has_order(field.type)][:_MOST_STORED]:
+    # Those of a partition column say no more than the partition.
+    fields = sorted(schema.fields, key=lambda field: field.name in schema.partition_keys)
+    for field in [field for field in fields if has_order(field.type)][:_MOST_STORED]:
         if (bounds := values.of(field.name)) is not None:
             stored[_bounded_value(field)] = bounds
     return stored

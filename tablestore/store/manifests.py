@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from operator import attrgetter
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -22,12 +23,13 @@ import pyarrow as pa
 
 from tablestore.errors import FormatError, NotFoundError, TablestoreError
 from tablestore.format.manifest.avro import CODEC
-from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.encodedentries import EncodedEntries
 from tablestore.format.manifest.entrycolumns import (
     MANIFEST,
     NO_ENTRIES,
     ROW,
     EntryColumns,
+    EntryObjects,
     Places,
     RecordPlaces,
     StoredBounds,
@@ -41,12 +43,14 @@ from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_ma
 from tablestore.format.manifest.livecolumns import Names, live_parts
 from tablestore.format.manifest.liveset import Fold, fold_entries, live_entries
 from tablestore.format.manifest.manifestfile import (
+    LEAST_ENTRY_BYTES,
     EntryKind,
     FileIdentity,
     ManifestEntry,
     decode_manifest,
     encode_manifest,
     entry_bytes,
+    record_bytes,
 )
 from tablestore.format.manifest.manifestlist import (
     ManifestFile,
@@ -226,6 +230,10 @@ class Manifests:
 
         return self._each(manifests, kept, lambda _, entries: entries)
 
+    def each(self, manifests: Sequence[ManifestFile], value: Callable[[EntryColumns], T]) -> Iterator[T]:
+        """A value of all entries of each manifest. Memory: the columns of some manifests at a time, beside the cache."""
+        return self._each(manifests, lambda _, columns: value(columns), lambda _, entries: value(EntryColumns.of(entries)))
+
     def _each(
         self,
         manifests: Sequence[ManifestFile],
@@ -379,11 +387,17 @@ class Manifests:
         return any(map(_is_large, manifests))
 
     def live_among(
-        self, manifests: Sequence[ManifestFile], names: Names, value: Callable[[EntryColumns], T], *, keeps: Keeps | None
+        self,
+        manifests: Sequence[ManifestFile],
+        names: Names,
+        value: Callable[[EntryColumns], T],
+        *,
+        keeps: Keeps | None,
+        whole: bool = False,
     ) -> list[T]:
         """A value of some columns of the live files of some manifests, in the order of these; ``keeps``: of the entries that it is
-        true for. Memory: as :meth:`live_parts`."""
-        return [part for _, part in self._live_parts(manifests, names, value, whole=keeps is None, keeps=keeps)]
+        true for; ``whole``: where it is true for a DELETE it is for its ADD. Memory: as :meth:`live_parts`."""
+        return [part for _, part in self._live_parts(manifests, names, value, whole=whole or keeps is None, keeps=keeps)]
 
     def load_rows(self, manifest: ManifestFile, rows: Places, names: Sequence[str]) -> EntryColumns:
         """The columns ``names`` of the entries at some rows of a manifest. Memory: these columns of the manifest."""
@@ -415,7 +429,7 @@ class Manifests:
                 number = places_array(np.full(len(few), numbers[manifest.file_name]))
                 return EntryColumns(few.append_column(MANIFEST, number).append_column(ROW, places_array(columns.stored_rows())))
 
-            return self._each(manifests, selected, lambda one, entries: selected(one, EntryColumns.of(entries)))
+            return self._each(manifests, selected, lambda one, entries: selected(one, EntryObjects(entries)))
 
         may_delete = any(manifest.num_deleted for manifest in manifests)
         return live_parts(read, names, value, may_delete=may_delete, whole=whole)
@@ -485,7 +499,13 @@ class Manifests:
     # -- writing
 
     def write_manifests(self, entries: Sequence[ManifestEntry], written: WrittenMetadata) -> tuple[ManifestFile, ...]:
-        """Write entries as one or more manifest files and describe them for a list."""
+        """Write entries as one or more manifest files and describe them for a list. Many are put in the order of their partitions
+        and buckets: what a plan reads of them lies side by side then. In a bucket their order stays."""
+        if isinstance(entries, EncodedEntries):
+            parts = enumerate(entries.parts(MANIFEST_BYTES))
+            return tuple(self.write_records(columns, records, number, written) for number, (columns, records) in parts)
+        if len(entries) >= FEWEST_ENTRIES:
+            entries = sorted(entries, key=attrgetter("partition", "bucket"))
         return tuple(self._write_manifest(part, number, written) for number, part in enumerate(_parts(entries)))
 
     def read_records(self, name: str) -> tuple[EntryColumns, pa.Array]:
@@ -513,8 +533,14 @@ class Manifests:
         return False
 
     def is_full(self, manifest: ManifestFile) -> bool:
-        """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""
-        return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > MANIFEST_BYTES // 3
+        """True if a manifest holds about as much as one may, so that there is nothing to be won by merging it with others. Of a
+        large one no entry is decoded."""
+        enough = MANIFEST_BYTES // 3
+        if manifest.file_size > enough or _entry_count(manifest) * LEAST_ENTRY_BYTES > enough:
+            return True
+        if _is_large(manifest) and self._decoded.manifests.get(self._describe(manifest.file_name)) is None:
+            return record_bytes(self._read(manifest.file_name), self._describe(manifest.file_name)) > enough
+        return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > enough
 
     def write_list(self, manifests: Sequence[ManifestFile], number: int, written: WrittenMetadata) -> tuple[str, int]:
         """Write a manifest list; returns its name and size in bytes."""
@@ -650,6 +676,8 @@ def _list_bytes(manifests: tuple[ManifestFile, ...]) -> int:
     return _OBJECT_BYTES * len(manifests) + sum(len(bounds.min_values) + len(bounds.max_values) for bounds in stats)
 
 
-def max_sequence_number(files: Iterable[DataFileMeta]) -> int:
-    """The greatest sequence number in these files, -1 for none."""
-    return max((file.max_sequence_number for file in files), default=-1)
+def max_sequence_number(entries: Iterable[ManifestEntry]) -> int:
+    """The greatest sequence number in the files of these entries, -1 for none."""
+    if isinstance(entries, EncodedEntries):
+        return entries.max_sequence_number
+    return max((entry.file.max_sequence_number for entry in entries), default=-1)

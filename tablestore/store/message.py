@@ -7,10 +7,12 @@ inside travel as the manifest that they would become, in the format's own encodi
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tablestore.errors import ConflictError, FormatError
+from tablestore.format.manifest.encodedentries import decode_entries, joined, names_of
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.snapshot import Snapshot
@@ -18,6 +20,8 @@ from tablestore.format.snapshot import Snapshot
 VERSION = 6
 # Messages live for one commit, so their Avro container needs no unique marker, only a valid (non-zero) one.
 _MARKER = b"tablestore:msg:1"
+# Of small messages, so that they are decoded side by side.
+_PARSED_TOGETHER_BYTES = 1 << 20
 _FILE_LISTS = ("entries", "compact_before", "compact_after", "changelog")
 
 
@@ -67,7 +71,7 @@ class CommitMessage:
     base_snapshot_id: int
     base_snapshot_uuid: str | None = None
     created_millis: int
-    entries: tuple[ManifestEntry, ...] = ()
+    entries: Sequence[ManifestEntry] = ()
     compact_before: tuple[ManifestEntry, ...] = ()
     compact_after: tuple[ManifestEntry, ...] = ()
     changelog: tuple[ManifestEntry, ...] = ()
@@ -75,9 +79,15 @@ class CommitMessage:
     kept: tuple[KeptColumns, ...] = ()
 
     @property
-    def new_files(self) -> tuple[ManifestEntry, ...]:
+    def new_files(self) -> Sequence[ManifestEntry]:
         """Entries of the files that exist only for this commit: to be removed if it certainly does not land."""
-        return (*self.entries, *self.rewritten, *self.changelog)
+        more = (*self.rewritten, *self.changelog)
+        return (*self.entries, *more) if more else self.entries
+
+    @property
+    def new_names(self) -> list[str]:
+        """The names of these files."""
+        return names_of(self.new_files)
 
     @property
     def rewritten(self) -> tuple[ManifestEntry, ...]:
@@ -105,15 +115,38 @@ class CommitMessage:
     @classmethod
     def from_bytes(cls, data: bytes) -> "CommitMessage":
         """Parse what :meth:`to_bytes` made. Raises FormatError for anything else."""
+        (message,) = cls.all_from_bytes([data])
+        return message
+
+    @classmethod
+    def all_from_bytes(cls, many: Iterable[bytes]) -> list["CommitMessage"]:
+        """Parse the messages of all tasks, in order: where they have many new files, these stay encoded. Raises FormatError."""
+        messages: list[CommitMessage] = []
+        waiting: list[bytes] = []
+        size = 0
+        for data in many:
+            waiting.append(data)
+            size += len(data)
+            if size > _PARSED_TOGETHER_BYTES:
+                messages += cls._parse(waiting)
+                waiting, size = [], 0
+        return messages + cls._parse(waiting)
+
+    @classmethod
+    def _parse(cls, many: Sequence[bytes]) -> list["CommitMessage"]:
+        """Messages that are parsed together."""
+        parsed = list(map(_parsed, many))
         try:
-            parsed = json.loads(data)
-            if parsed["version"] != VERSION:
-                raise FormatError(
-                    f"commit message of version {parsed['version']}, this release reads version {VERSION}: run the same "
-                    "release of tablestore on driver and executors",
-                    kind="too-new",
-                )
-            files = {name: decode_manifest(_bytes(parsed[name]), "commit message") for name in _FILE_LISTS}
+            encoded = decode_entries([_bytes(one["entries"]) for one in parsed], "commit message")
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"not a commit message: {error}") from error
+        return [cls._of_parsed(one, None if encoded is None else encoded[place]) for place, one in enumerate(parsed)]
+
+    @classmethod
+    def _of_parsed(cls, parsed: dict[str, Any], entries: Sequence[ManifestEntry] | None) -> "CommitMessage":
+        try:
+            names = _FILE_LISTS if entries is None else _FILE_LISTS[1:]
+            files = {name: decode_manifest(_bytes(parsed[name]), "commit message") for name in names}
             return cls(
                 table_uuid=parsed["table"],
                 schema_id=int(parsed["schema"]),
@@ -131,12 +164,29 @@ class CommitMessage:
                     )
                     for name, columns, snapshot_id, uuid, replaced in parsed["kept"]
                 ),
+                entries=files.pop("entries") if entries is None else entries,
                 **files,
             )
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
             if isinstance(error, FormatError):
                 raise
             raise FormatError(f"not a commit message: {error}") from error
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(data)
+        if parsed["version"] != VERSION:
+            raise FormatError(
+                f"commit message of version {parsed['version']}, this release reads version {VERSION}: run the same "
+                "release of tablestore on driver and executors",
+                kind="too-new",
+            )
+        return dict(parsed)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"not a commit message: {error}") from error
 
 
 def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
@@ -165,7 +215,7 @@ def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
         base_snapshot_id=base_id,
         base_snapshot_uuid=bases.pop() if len(bases) == 1 else NO_UUID,
         created_millis=min(message.created_millis for message in messages),
-        entries=tuple(entry for message in messages for entry in message.entries),
+        entries=joined(message.entries for message in messages),
         compact_before=tuple(entry for message in messages for entry in message.compact_before),
         compact_after=tuple(entry for message in messages for entry in message.compact_after),
         changelog=tuple(entry for message in messages for entry in message.changelog),
@@ -176,6 +226,8 @@ def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
 
 def _merged_kept(messages: tuple[CommitMessage, ...]) -> tuple[KeptColumns, ...]:
     notes = tuple(note for message in messages for note in message.kept)
+    if not notes:
+        return ()
     entries = [entry for message in messages for entry in message.entries]
     lacking = {note.file_name: note.columns for note in notes}
     lacks_alike = len({lacking.get(entry.file.file_name) for entry in entries}) <= 1

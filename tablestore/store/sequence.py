@@ -59,7 +59,7 @@ class SequenceNumbers:
             delta = self._delta(snapshot)
             if delta is None:
                 break
-            added = [entry.file for entry in delta if entry.kind is EntryKind.ADD]
+            added = [entry for entry in delta if entry.kind is EntryKind.ADD]
             bound = max(bound, max_sequence_number(added) + 1)
             if snapshot.commit_kind is CommitKind.APPEND:
                 foreign.append(snapshot)

@@ -26,6 +26,7 @@ from benchmarks import (
     bench_spark,
     bench_write,
     floors,
+    millionfiles,
     ours,
 )
 from benchmarks.digest import digest
@@ -379,6 +380,24 @@ def test_plans_and_commits_are_measured_by_the_number_of_files(tmp_path: Path) -
     commits = results["commit of one file"]
     assert list(commits.timings) == ["100 files", "200 files"], "the smallest sizes are one"
     assert [bar.name for bar in setting.report.bars] == ["commit beside 200 files / 100"]
+
+
+@pytest.mark.deep
+def test_tables_of_many_files_are_measured_beside_bars_and_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(millionfiles, "RUNS", 1)
+    setting = replace(small_setting(tmp_path), rows=3_000)
+    few = {name: bars for name, bars in millionfiles.WRITES.items() if "100,000" not in name}
+    monkeypatch.setattr(millionfiles, "WRITES", few)
+    reads = {name: millionfiles.READS[name] for name in ("count", "one id", "tasks of all files")}
+    monkeypatch.setattr(millionfiles, "READS", reads)
+    for _ in range(2):
+        millionfiles.run(setting)
+    names = [bar.name for bar in setting.report.bars]
+    count = len(names) // 2
+    assert names[:count] == names[count:] and all(bar.measured is not None for bar in setting.report.bars)
+    assert {"count, compacted, cold", "one id, as committed, memory", "merging of manifests / writing the same"} <= {*names}
+    assert "| tasks of all files, compacted |" in setting.report.sections[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1,000-files-1000", "as-committed-3000", "compacted-3000"]
 
 
 @pytest.mark.deep

@@ -37,5 +37,9 @@ def test_the_page_has_the_sections_and_what_others_need(tmp_path: Path) -> None:
             {"settings": {"repeats": "3"}, "workloads": workloads, "sections": ["## Memory\n\ntext"], "skipped": ["a system: why"]}
         )
     )
+    million = tmp_path / "million.json"
+    bars = [{"name": "count", "measured": 0.123, "bound": 0.4, "unit": "s", "passed": True}]
+    million.write_text(json.dumps({"sections": ["## A table of many files\n"], "bars": bars}))
+    assert "| count | 0.12 s | 0.4 s |  |" in page(report, million) and "## A table of many files" in page(report, million)
     text = page(report)
     assert "| another | 100 ms | 5.0 |" in text and "## Memory" in text and "a system: why" in text and "count" not in text

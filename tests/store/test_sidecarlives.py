@@ -1,13 +1,15 @@
 """Sidecars come, go, and are damaged along the lives of tables: the files of every snapshot stay those that plain Avro names."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA
+from tablestore.format.manifest import bucketsums
+from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, EntryColumns
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
 from tablestore.format.snapshot import Snapshot
@@ -17,8 +19,10 @@ from tablestore.store import manifests as manifests_module
 from tablestore.store.commit import clustering
 from tablestore.store.context import TableContext
 from tablestore.store.history.references import own_branch
+from tablestore.store.scan import filecounts
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.inspect.check import check_table
+from tablestore.table.read.scan import Scan
 from tablestore.table.table import Table
 from tablestore.table.upkeep import manifestcompaction
 from tablestore.testing.deterministic import ManualClock
@@ -46,6 +50,9 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (manifests_module, manifestcompaction):
         monkeypatch.setattr(module, "FEWEST_ENTRIES", FEWEST)
     monkeypatch.setattr(manifests_module, "_FEW_ENTRIES", FEWEST - 1)
+    # Sums of each bucket, and of all of which they say too little.
+    monkeypatch.setattr(bucketsums, "_FEWEST_FILES_OF_A_ROW", 1)
+    monkeypatch.setattr(filecounts, "_MOST_DETAILS", 9)
     monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 6)
     monkeypatch.setattr(clustering, "_MANIFEST_BYTES", 2_000)
 
@@ -219,6 +226,22 @@ def test_the_lives_read_and_refuse_sidecars(seed: int, tmp_path: Path, monkeypat
     assert min(outcomes.values()) > 5, outcomes
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [2])
+def test_the_lives_count_from_sums_and_from_entries(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else they would say nothing."""
+    outcomes = Counter[tuple[bool, bool]]()
+    of_manifest = filecounts._Counting.of_manifest
+
+    def noted(counting: filecounts._Counting, entries: EntryColumns) -> object:
+        outcomes[entries.sums() is not None, bool((entries.numbers("kind") == EntryKind.DELETE).any())] += 1
+        return of_manifest(counting, entries)
+
+    monkeypatch.setattr(filecounts._Counting, "of_manifest", noted)
+    test_the_files_of_every_snapshot_are_those_of_plain_avro(seed, tmp_path, monkeypatch)
+    assert min(outcomes[True, False], outcomes[False, False], outcomes[False, True]) > 5, outcomes
+
+
 @contextmanager
 def plain_avro(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Inside, every manifest is read as objects, by handles that are opened there."""
@@ -242,7 +265,9 @@ def check(life: Life, monkeypatch: pytest.MonkeyPatch, steps: Sequence[str] = ()
         snapshots = [newest, *life.rng.sample(older, min(len(older), 2))]
         filters = [None, *life.rng.sample(FILTERS, 3)]
         expected = [(snapshot, file_lists(plain, snapshot, filters), plain.manifests.live(snapshot)) for snapshot in snapshots]
+        counts = [count_of(plain, snapshot) for snapshot in snapshots]
     for context in (context_of(life.lab.open()), context_of(life.warm)):
+        assert [count_of(context, snapshot) for snapshot in snapshots] == counts, steps
         for snapshot, files, live in expected:
             entries, manifests = sorted(map(repr, live)), context.manifests
             assert file_lists(context, snapshot, filters) == files, steps
@@ -267,6 +292,10 @@ def check_that_each_file_is_missed(life: Life) -> None:
     findings = check_table(life.lab.open().context)
     # Of a branch the subject begins with its name.
     assert {finding.subject.rpartition(" ")[2] for finding in findings if finding.kind == "file-missing"} == held
+
+
+def count_of(context: TableContext, snapshot: Snapshot) -> int:
+    return Scan(context, snapshot, context.schema.field_names, None).count()
 
 
 def retained(context: TableContext) -> list[Snapshot]:

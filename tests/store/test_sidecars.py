@@ -1,7 +1,8 @@
 """Tables with sidecars: they are written with large manifests, plans are the same with and without, and they go when these go."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,13 +10,16 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import NotFoundError, StorageError
+from tablestore.errors import FormatError, NotFoundError, StorageError
+from tablestore.format.manifest import bucketsums, sidecar
 from tablestore.format.manifest.entrycolumns import LateColumns
+from tablestore.format.manifest.manifestfile import LEAST_ENTRY_BYTES, entry_bytes
 from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
 from tablestore.store import manifests as manifests_module
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splits import ColumnSplits
 from tablestore.table.inspect.check import check_table
+from tablestore.table.read.scan import Scan
 from tablestore.table.table import Table
 from tablestore.types.filter.filters import parse_filter
 
@@ -27,6 +31,7 @@ FILTERS = ("day = 3", "id = 17", "day = 2 and id > 20", "name >= 'n3' and id < 4
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests_module, "FEWEST_ENTRIES", FEWEST)
     monkeypatch.setattr(manifests_module, "_FEW_ENTRIES", FEWEST - 1)
+    monkeypatch.setattr(bucketsums, "_FEWEST_FILES_OF_A_ROW", 1)
 
 
 def create(path: Path, name: str, **options: str) -> Table:
@@ -201,3 +206,103 @@ def test_a_plan_of_everything_loads_files_late_and_says_when_their_manifests_are
     monkeypatch.setattr(context.manifests, "_decoded", manifests_module.DecodedManifests())
     with pytest.raises(NotFoundError, match="the snapshot that names it has expired"):
         tuple(held.splits)
+
+
+@pytest.fixture
+def columns_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The columns that are read of sidecars."""
+    names: list[str] = []
+    read = sidecar.SidecarFile.read
+
+    def noted(file: sidecar.SidecarFile, wanted: Sequence[str]) -> pa.Table:
+        names.extend(wanted)
+        return read(file, wanted)
+
+    monkeypatch.setattr(sidecar.SidecarFile, "read", noted)
+    return names
+
+
+@pytest.mark.parametrize("name", ["keyed", "append"])
+def test_a_count_reads_sums_alone(tmp_path: Path, name: str, columns_read: list[str]) -> None:
+    table = create(tmp_path, name)
+    fill(table)
+    columns_read.clear()
+    assert ts.open_table(table.location).scan().count() == 128 and columns_read == []
+    for path in sidecars(table):
+        path.unlink()
+    assert ts.open_table(table.location).scan().count() == 128
+
+
+@pytest.mark.parametrize("name", ["keyed", "append"])
+def test_a_count_reads_the_entries_of_buckets_from_which_files_went(tmp_path: Path, name: str, columns_read: list[str]) -> None:
+    table = create(tmp_path, name, **{"manifest.merge-min-count": "12"})
+    fill(table)
+    table.overwrite(rows(range(3, 8, 5), random.Random(3)), {"day": 3})
+    columns_read.clear()
+    expected = ts.open_table(table.location).to_arrow().num_rows
+    assert expected < 128
+    columns_read.clear()
+    assert ts.open_table(table.location).scan().count() == expected and columns_read
+
+
+def test_a_plan_of_a_partition_reads_nothing_of_sidecars_but_where_its_records_lie(tmp_path: Path, columns_read: list[str]) -> None:
+    table = create(tmp_path, "append")
+    fill(table)
+    context = ts.open_table(table.location).context
+    columns_read.clear()
+    assert plan_scan(context, context.snapshots.latest(), parse_filter("day = 9", context.schema.fields)).files == ()
+    assert plan_scan(context, context.snapshots.latest(), parse_filter("id = 1000", context.schema.fields)).files == ()
+    assert columns_read == []
+
+
+@pytest.mark.parametrize("name", ["keyed", "append"])
+@pytest.mark.parametrize("sums", [None, b"AAAA"])
+def test_sidecars_without_sums_and_with_other_ones_change_nothing(
+    tmp_path: Path, name: str, sums: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = create(tmp_path / "whole", name)
+    fill(whole)
+    if sums is None:
+        monkeypatch.setattr(sidecar, "sum_up", lambda *_: None)
+    else:
+        monkeypatch.setattr(sidecar, "encode_sums", lambda _: sums)
+    other = create(tmp_path / "other", name)
+    fill(other)
+    assert len(sidecars(other)) == len(sidecars(whole)) > 2
+    monkeypatch.setenv("TABLESTORE_CACHE_DIR", "off")
+    expected, found = list(plans(whole)), list(plans(other))
+    assert [rows for _, rows in found[:-1]] == [rows for _, rows in expected[:-1]] and found[-1][0] == expected[-1][0] == ["128"]
+    assert [len(names) for names, _ in found] == [len(names) for names, _ in expected]
+
+
+@pytest.mark.parametrize("name", ["keyed", "append"])
+def test_a_file_that_two_manifests_add_is_an_error_of_a_count_too(tmp_path: Path, name: str) -> None:
+    table = create(tmp_path, name)
+    fill(table)
+    context = ts.open_table(table.location).context
+    snapshot = context.snapshots.latest()
+    assert snapshot is not None
+    listed, written = context.manifests.all_manifests(snapshot), manifests_module.WrittenMetadata()
+    again = context.manifests.write_manifests(context.manifests.live(snapshot)[:FEWEST], written)
+    name_of_list, _ = context.manifests.write_list((*listed, *again), 0, written)
+    empty, _ = context.manifests.write_list((), 1, written)
+    context.manifests.flush(written)
+    twice = replace(snapshot, base_manifest_list=name_of_list, delta_manifest_list=empty)
+    with pytest.raises(FormatError, match="found it added twice"):
+        Scan(context, twice, ("id",), None).count()
+
+
+def test_whether_a_large_manifest_is_full_is_known_without_its_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path, "append")
+    fill(table)
+    manifests = ts.open_table(table.location).context.manifests
+    snapshot = ts.open_table(table.location).context.snapshots.latest()
+    assert snapshot is not None
+    largest = max(manifests.all_manifests(snapshot), key=lambda one: one.num_added)
+    size = sum(map(entry_bytes, manifests.read_manifest(largest.file_name)))
+    monkeypatch.setattr(manifests_module, "decode_manifest", pytest.fail)
+    for most, is_full in ((size // 8, True), (size * 9, False), (3 * largest.num_added * LEAST_ENTRY_BYTES - 3, True)):
+        monkeypatch.setattr(manifests_module, "MANIFEST_BYTES", most)
+        assert ts.open_table(table.location).context.manifests.is_full(largest) == is_full
+    monkeypatch.setattr(manifests_module.Manifests, "_read", pytest.fail)
+    assert ts.open_table(table.location).context.manifests.is_full(replace(largest, file_size=size * 9))

@@ -231,7 +231,7 @@ def write_messages(df: DataFrame, job: WriteJob, table: Table, *, cluster: bool 
     if (ranges := table.context.settings.ranges) is not None:
         rows, job = _by_range(rows, job, ranges, table)
     outputs, error = run_tasks(rows, partial(_write_rows, job))
-    written = [CommitMessage.from_bytes(data) for data in outputs]
+    written = CommitMessage.all_from_bytes(outputs)
     if error is not None:
         abort_messages(table, written)
         raise error

@@ -127,4 +127,4 @@ def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
 
 
 def _data(messages: Sequence[WriterCommitMessage | None]) -> list[CommitMessage]:
-    return [CommitMessage.from_bytes(message.data) for message in _written(messages) if isinstance(message.data, bytes)]
+    return CommitMessage.all_from_bytes(message.data for message in _written(messages) if isinstance(message.data, bytes))

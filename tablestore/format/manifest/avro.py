@@ -219,13 +219,14 @@ def records_at(
     block decompress it once. Raises FormatError as :func:`read_blocks` does, also where no record begins."""
     with _own_errors(name):
         header, reader = _open(data, name, limits, expected)
-        block, body = -1, b""
+        block, body = -1, io.BytesIO()
         for start, offset in places:
             if start != block:
                 reader.position = start
                 for _, _, payload in islice(_frames(reader, header.sync, limits), 1):
-                    block, body = start, decompress(payload, header.codec, name, limits.expanded_bytes(len(data)))
-            record: Any = fastavro.schemaless_reader(io.BytesIO(body[offset:]), header.schema.record, None)
+                    block, body = start, io.BytesIO(decompress(payload, header.codec, name, limits.expanded_bytes(len(data))))
+            body.seek(offset)
+            record: Any = fastavro.schemaless_reader(body, header.schema.record, None)
             if record is None:
                 raise _corrupt(name, "a record is null")
             yield record

@@ -20,6 +20,7 @@ from tablestore.types.arrays import NO, places_array
 
 NAME_HASH, IS_PLAIN, NEVER_RETRACTS = "name_hash", "is_plain", "never_retracts"
 
+_NAMES_AT_A_TIME = 4_096
 # A longer name has the hash of its begin, and of some of the rest.
 _LONGEST = 1024
 _NONE = places_array(np.zeros(1, np.int64))[0]
@@ -35,7 +36,13 @@ class DerivedColumn:
 
 
 def name_hashes(names: pa.Array) -> pa.Array:
-    """A number for each name: the sum of its bytes, each by a number of its place, modulo 2**64."""
+    """A number for each name: the sum of its bytes, each by a number of its place, modulo 2**64. Memory: the numbers, and some
+    hundred bytes for each byte of a few thousand names."""
+    starts = range(0, max(len(names), 1), _NAMES_AT_A_TIME)
+    return pa.concat_arrays([_name_hashes(names.slice(start, _NAMES_AT_A_TIME)) for start in starts])
+
+
+def _name_hashes(names: pa.Array) -> pa.Array:
     _, offsets_buffer, data_buffer = names.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[names.offset : names.offset + len(names) + 1].astype(np.int64)
     if not len(names) or offsets[-1] == offsets[0]:

@@ -12,7 +12,8 @@ Memory: about 350 bytes for an entry with bounds of four columns, where its obje
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -69,6 +70,8 @@ _FEW_RANKS = 1_000
 _SHORTEST_ROW = 12
 # Of manifests that are only written to be decoded.
 _ANY_NONCE = bytes(range(1, 17))
+# Of entries that wait in memory, where manifests would be read more often.
+_PACKING, _MOST_READS = "lz4", 2
 # With fewer blocks side by side, record by record is faster.
 _FEWEST_LANES = 16
 
@@ -157,6 +160,17 @@ class EntryColumns:
         """The entries of all parts, at least one, in order."""
         return cls(pa.concat_tables([part.table for part in parts]))
 
+    def joined(self, others: Sequence["EntryColumns"]) -> "EntryColumns":
+        """These entries and those of others with the same columns, in order, as one array each."""
+        if not others:
+            return self
+        table = pa.concat_tables([part.table for part in (self, *others)])
+        return EntryColumns(table.unify_dictionaries().combine_chunks())
+
+    def fits(self, other: "EntryColumns") -> bool:
+        """True if both have the same columns."""
+        return bool(self.table.schema == other.table.schema)
+
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
@@ -182,6 +196,11 @@ class EntryColumns:
         low, high = column.stored("low"), column.stored("high")
         return (self.column(low), self.column(high)) if self.stores(low) and self.stores(high) else None
 
+    def sums(self) -> "EntryColumns | None":
+        """The sums of the entries by partition and bucket (:mod:`tablestore.format.manifest.bucketsums`), where they are stored
+        beside the entries, which lie in the order of these then."""
+        return None
+
     def numbers(self, name: str) -> npt.NDArray[np.int64]:
         """One column of numbers, none of which is null."""
         return numbers_of(self.column(name))
@@ -203,6 +222,11 @@ class EntryColumns:
     def loaded(self) -> "EntryColumns":
         """The same entries with all columns of :data:`ENTRY_SCHEMA` in memory."""
         return self
+
+    def loaded_in_turn(self, starts: Sequence[int]) -> Iterator["EntryColumns"]:
+        """The entries from each of these places on, up to the next one, as :meth:`loaded` has them. The first place is 0."""
+        for start, stop in zip(starts, [*starts[1:], len(self)], strict=True):
+            yield self.slice(start, stop - start).loaded()
 
     def stored_rows(self) -> Places:
         """The row of each entry in its manifest, for the entries of one whole manifest."""
@@ -278,6 +302,46 @@ class EntryColumns:
         )
 
 
+class EntryObjects(EntryColumns):
+    """Entries that are objects, of which columns (all, or ``names``) are made when they are looked at: of many small parts together
+    that takes a fraction of the time."""
+
+    def __init__(self, entries: Iterable[ManifestEntry], names: Sequence[str] | None = None) -> None:
+        self._entries, self._names = tuple(entries), names
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def table(self) -> pa.Table:
+        return self._columns.table
+
+    @cached_property
+    def _columns(self) -> EntryColumns:
+        return EntryColumns.of(self._entries, self._names)
+
+    def stores(self, name: str) -> bool:
+        return name in (ENTRY_SCHEMA.names if self._names is None else self._names)
+
+    def select(self, names: Sequence[str]) -> EntryColumns:
+        return EntryObjects(self._entries, names) if self._names is None else super().select(names)
+
+    def take(self, places: Places) -> EntryColumns:
+        return EntryObjects([self._entries[place] for place in places.tolist()], self._names)
+
+    def joined(self, others: Sequence[EntryColumns]) -> EntryColumns:
+        parts = [part._entries for part in others if isinstance(part, EntryObjects)]
+        return EntryObjects(chain(self._entries, *parts), self._names) if len(parts) == len(others) else super().joined(others)
+
+    def fits(self, other: EntryColumns) -> bool:
+        if isinstance(other, EntryObjects) and self._names is not None and other._names is not None:
+            return list(self._names) == list(other._names)
+        return super().fits(other)
+
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        return self._entries if self._names is None else super().entries()
+
+
 MANIFEST, ROW = "manifest", "row"
 """Columns that say where entries come from: the number of their manifest in a list, and their row in it."""
 LoadRows = Callable[[int, Places, Sequence[str]], EntryColumns]
@@ -300,15 +364,21 @@ class LateColumns(EntryColumns):
         return self._loaded(ENTRY_SCHEMA.names)
 
     def _loaded(self, names: Sequence[str]) -> pa.Table:
+        numbers, rows, order = self._by_manifest()
+        starts = np.flatnonzero(begins(numbers[order]))
+        pieces = [order[start:stop] for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=False)]
+        tables = [self._load(int(numbers[places[0]]), rows[places], names).table for places in pieces]
+        if len(pieces) < 2:
+            return tables[0] if tables else EntryColumns(NO_ENTRIES).select(names).table
+        # Not combined before: it would copy all once more.
+        return pa.concat_tables(tables).unify_dictionaries().take(places_array(np.argsort(order))).combine_chunks()
+
+    def _by_manifest(self) -> tuple[Places, Places, Places]:
+        """The manifest and the row of each entry, and their places by manifest, in each as they are here: a sidecar has nearly that
+        order."""
         few = EntryColumns(self._few)
         numbers, rows = few.numbers(MANIFEST), few.numbers(ROW)
-        order = np.lexsort((rows, numbers))
-        numbers, rows = numbers[order], rows[order]
-        starts = np.flatnonzero(begins(numbers))
-        pieces = zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=False)
-        tables = [self._load(int(numbers[start]), rows[start:stop], names).table for start, stop in pieces]
-        table = pa.concat_tables(tables or [EntryColumns(NO_ENTRIES).select(names).table]).unify_dictionaries().combine_chunks()
-        return table.take(places_array(np.argsort(order)))
+        return numbers, rows, np.argsort(numbers, kind="stable")
 
     @property
     def size_bytes(self) -> int:
@@ -332,8 +402,43 @@ class LateColumns(EntryColumns):
     def loaded(self) -> EntryColumns:
         return EntryColumns(self.table)
 
+    def loaded_in_turn(self, starts: Sequence[int]) -> Iterator[EntryColumns]:
+        """Where that would read manifests many times, each is read once. Memory: of what is to come about 160 bytes an entry then,
+        compressed."""
+        numbers, rows, order = self._by_manifest()
+        turns = np.searchsorted(np.array(starts), order, "right") - 1
+        is_first = begins(numbers[order])
+        if np.count_nonzero(is_first | begins(turns)) <= np.count_nonzero(is_first) * _MOST_READS:
+            yield from super().loaded_in_turn(starts)
+            return
+        cuts = np.flatnonzero(is_first | begins(turns))
+        manifests = np.flatnonzero(is_first)
+        waiting: list[list[pa.Buffer]] = [[] for _ in starts]
+        for begin, end in zip(manifests.tolist(), [*manifests[1:].tolist(), len(order)], strict=True):
+            places = order[begin:end]
+            loaded = self._load(int(numbers[places[0]]), rows[places], ENTRY_SCHEMA.names).table
+            here = cuts[np.searchsorted(cuts, begin) : np.searchsorted(cuts, end)].tolist()
+            for start, stop in zip(here, [*here[1:], end], strict=True):
+                waiting[int(turns[start])].append(_packed(loaded.slice(start - begin, stop - start)))
+        for turn, parts in enumerate(waiting):
+            table = pa.concat_tables(map(_unpacked, parts)).unify_dictionaries()
+            parts.clear()
+            yield EntryColumns(table.take(places_array(np.argsort(order[turns == turn]))).combine_chunks())
+
     def entries(self) -> tuple[ManifestEntry, ...]:
         return self.loaded().entries()
+
+
+def _packed(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=_PACKING, unify_dictionaries=True)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _unpacked(data: pa.Buffer) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
 
 
 def decode_manifests(manifests: Iterable[tuple[str, bytes]], limits: Limits = DEFAULT_LIMITS) -> Iterator[EntryColumns]:
@@ -368,6 +473,26 @@ def decode_with_records(name: str, data: bytes, limits: Limits = DEFAULT_LIMITS)
     return _columns_and_records(blocks, most_reads=len(encoded) + sum(len(body) for _, body in blocks.blocks))
 
 
+def decode_together(
+    manifests: Sequence[bytes], name: str, *, fewest: int, limits: Limits = DEFAULT_LIMITS
+) -> tuple[EntryColumns, pa.Array, list[int]] | None:
+    """The columns and the records of some manifests, as :func:`decode_with_records` has them, of all together, and how many each
+    has. None where they have fewer than ``fewest``, or have to be read record by record. Names are not looked at."""
+    blocks = [_blocks(name, data, limits) for data in manifests]
+    together: list[tuple[int, bytes]] = []
+    for one in blocks:
+        if one is None or one.schema != _own_schema():
+            return None
+        together.extend(one.blocks)
+    if len(together) < _FEWEST_LANES or sum(count for count, _ in together) < fewest:
+        return None
+    try:
+        columns, records = _columns_and_records(ContainerBlocks(_own_schema(), together, []))
+    except IrregularBlocks:
+        return None
+    return columns, records, [sum(count for count, _ in one.blocks) for one in blocks if one is not None]
+
+
 def entries_at(data: bytes, places: RecordPlaces, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestEntry, ...]:
     """The entries of a manifest whose records lie at some places, in that order. Its name is not looked at. Raises FormatError."""
     blocks, offsets = places.blocks.tolist(), places.offsets.tolist()
@@ -377,7 +502,7 @@ def entries_at(data: bytes, places: RecordPlaces, name: str, limits: Limits = DE
 
 def places_of_records(data: bytes, records: pa.Array) -> RecordPlaces:
     """The places of records in a manifest that :func:`encode_records` made of them."""
-    sizes = pc.binary_length(records).to_numpy(zero_copy_only=False).astype(np.int64)
+    sizes = numbers_of(pc.binary_length(records)).astype(np.int64)
     counts, starts = block_places(data)
     ends = np.cumsum(sizes)
     firsts = np.cumsum(counts) - counts

@@ -80,19 +80,16 @@ def _batches(parts: Iterator[EntryColumns]) -> Iterator[EntryColumns]:
     """Neighbouring parts with the same columns put together: what is computed of each takes as long for few entries as for many."""
     pending: list[EntryColumns] = []
     for part in parts:
-        differs = bool(pending) and part.table.schema != pending[0].table.schema
-        if differs or sum(map(len, pending)) + len(part) > _ENTRIES_OF_A_BATCH:
-            yield from _joined(pending)
+        if pending and not len(part):
+            continue
+        if pending and not len(pending[0]):
+            pending = []
+        if pending and (sum(map(len, pending)) + len(part) > _ENTRIES_OF_A_BATCH or not part.fits(pending[0])):
+            yield pending[0].joined(pending[1:])
             pending = []
         pending.append(part)
-    yield from _joined(pending)
-
-
-def _joined(parts: Sequence[EntryColumns]) -> Iterator[EntryColumns]:
-    if len(parts) > 1:
-        yield EntryColumns(pa.concat_tables([part.table for part in parts]).unify_dictionaries().combine_chunks())
-    else:
-        yield from parts
+    if pending:
+        yield pending[0].joined(pending[1:])
 
 
 def _beside(more: Sequence[str], names: Names) -> Names:

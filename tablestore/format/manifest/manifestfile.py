@@ -15,7 +15,7 @@ from typing import Any
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import without_values
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest.avro import CODEC, RecordSchema, read_container, write_container
+from tablestore.format.manifest.avro import CODEC, RecordSchema, container_blocks, read_container, write_container
 from tablestore.format.manifest.datafile import FILE_RECORD, DataFileMeta, file_from_record
 from tablestore.format.manifest.records import RECORD_NAME, check_version
 from tablestore.format.manifest.statsrecord import encode_stats_record
@@ -95,6 +95,10 @@ def _record(entry: ManifestEntry) -> dict[str, object]:
     }
 
 
+LEAST_ENTRY_BYTES = 150
+"""The least that :func:`entry_bytes` gives."""
+
+
 def entry_bytes(entry: ManifestEntry) -> int:
     """The estimated bytes of an entry, in a manifest before compression and in memory beside the objects themselves."""
     file = entry.file
@@ -102,7 +106,13 @@ def entry_bytes(entry: ManifestEntry) -> int:
     bounds = (part for stats in (file.key_stats, file.value_stats) for part in (stats.min_values, stats.max_values))
     counts = len(file.key_stats.null_counts) + len(file.value_stats.null_counts)
     names = sum(len(name) for name in (file.file_name, *file.extra_files, *(file.value_stats_cols or ()), *(file.write_cols or ())))
-    return 150 + sum(map(len, rows)) + sum(map(len, bounds)) + 4 * counts + names
+    return LEAST_ENTRY_BYTES + sum(map(len, rows)) + sum(map(len, bounds)) + 4 * counts + names
+
+
+def record_bytes(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> int:
+    """The bytes of the records of a manifest before compression, none of which is decoded. Raises FormatError."""
+    blocks = container_blocks(data, name=name, limits=limits, expected=MANIFEST_SCHEMA).blocks
+    return sum(len(body) for _, body in blocks)
 
 
 def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestEntry, ...]:

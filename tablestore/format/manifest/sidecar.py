@@ -18,12 +18,14 @@ few entries are read from there one by one (``block_start``, ``record_start``, -
 and the bounds of columns, one low and one high of each entry, null where unknown: comparing these needs no row of bounds. A bound
 is named after its column and the type that it was read as (see :class:`BoundedColumn`).
 
+Its footer has the sums of each partition and bucket (:mod:`tablestore.format.manifest.bucketsums`).
+
 Memory: a sidecar is opened whole (about 100 bytes an entry); of its columns those that were asked for stay.
 """
 
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -35,6 +37,7 @@ import pyarrow.parquet as pq
 from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.blockcolumns import IrregularBlocks
+from tablestore.format.manifest.bucketsums import SUMS_KEY, decode_sums, encode_sums, file_mask, sum_up
 from tablestore.format.manifest.derivedcolumns import DERIVED_COLUMNS
 from tablestore.format.manifest.entrycolumns import (
     ENTRY_SCHEMA,
@@ -42,13 +45,14 @@ from tablestore.format.manifest.entrycolumns import (
     BoundedColumn,
     Bounds,
     EntryColumns,
+    EntryObjects,
     Places,
     RecordPlaces,
     StoredBounds,
     check_columns,
 )
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.types.arrays import numbers_of, places_array
+from tablestore.types.arrays import Mask, mask_array, numbers_of, places_array
 
 SIDECAR_PREFIX = "columns-"
 FEWEST_ENTRIES = 2_000
@@ -61,13 +65,15 @@ _DIGEST_BYTES = 16
 _SEAL_BYTES = len(_MAGIC) + _LENGTH_BYTES + hashlib.sha256().digest_size
 # Of fewer entries a record each is read from the manifest: all columns of a sidecar take as long as one of so many.
 _ENTRIES_OF_A_RECORD = 300
+# About what an entry takes in memory as an object.
+_OBJECT_BYTES = 2_000
 # Read by most plans. The others are smaller by it.
 _FAST_CODEC, _CODEC = "lz4", "zstd"
 # Of how lists and nulls are said, and of values.
 _PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 _RECORD_PLACES = ("block_start", "record_start")
-# Asked for by every plan with a filter, and read together.
-_HEADS = ("kind", "partition", "bucket", "total_buckets", *_RECORD_PLACES)
+# Asked for together: by every plan with a filter that no sums answer, and where few entries are read.
+_HEADS = ("kind", "partition", "bucket", "total_buckets")
 _ROW = "row"
 # The place of a record in a manifest that is decoded record by record.
 _UNKNOWN = -1
@@ -110,10 +116,14 @@ def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -
         table = table.append_column(name, places_array(places).cast(pa.int32()))
     for column, (low, high) in bounds.items():
         table = table.append_column(column.stored("low"), low).append_column(column.stored("high"), high)
-    return _sealed(_as_parquet(table.take(places_array(_order(entries, bounds)))), manifest)
+    table = table.take(places_array(_order(entries, bounds))).combine_chunks()
+    ordered = EntryColumns(table)
+    first = next(iter(bounds), None)
+    sums = sum_up(ordered, None if first is None or (pair := ordered.bounds(first)) is None else (first, pair))
+    return _sealed(_as_parquet(table, {} if sums is None else {SUMS_KEY: encode_sums(sums)}), manifest)
 
 
-def _as_parquet(table: pa.Table) -> bytes:
+def _as_parquet(table: pa.Table, metadata: Mapping[bytes, bytes]) -> bytes:
     sink = io.BytesIO()
     codecs = {
         f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: (
@@ -122,7 +132,10 @@ def _as_parquet(table: pa.Table) -> bytes:
         for field in table.schema
     }
     options = {"compression": codecs, "use_dictionary": ["partition"], "write_statistics": False}
-    pq.write_table(table, sink, row_group_size=max(table.num_rows, 1), **options)
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
+        writer.write_table(table, row_group_size=max(table.num_rows, 1))
+        if metadata:
+            writer.add_key_value_metadata(metadata)
     return sink.getvalue()
 
 
@@ -138,6 +151,11 @@ class SidecarFile:
         self._group = metadata.row_group(0)
         self._checked: set[str] = set()
         self._bytes = 0
+
+    def sums(self) -> EntryColumns | None:
+        """The sums of the entries; None if it has none. Raises FormatError for other ones."""
+        encoded = (self._file.metadata.metadata or {}).get(SUMS_KEY)
+        return None if encoded is None else decode_sums(encoded, self.rows, self._most_bytes)
 
     def read(self, names: Sequence[str]) -> pa.Table:
         """Columns. Raises FormatError for more bytes than they may take, and for damaged ones."""
@@ -213,6 +231,9 @@ class SidecarColumns(EntryColumns):
         self._file: SidecarFile | None = (file := read())
         self._count, self._names = file.rows, file.names
         self._columns: dict[str, pa.Array] = {}
+        self._sums = file.sums()
+        # The few entries that were taken last, by their places.
+        self._taken = b"", EntryObjects(())
         # A reader of Parquet is one thread's at a time.
         self._lock = RLock()
 
@@ -226,16 +247,30 @@ class SidecarColumns(EntryColumns):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes in memory of the columns that stay."""
+        """Bytes in memory of the columns and few entries that stay."""
         with self._lock:
-            return sum(column.nbytes for column in self._columns.values())
+            of_sums = 0 if self._sums is None else self._sums.size_bytes
+            return of_sums + len(self._taken[1]) * _OBJECT_BYTES + sum(int(column.nbytes) for column in self._columns.values())
 
     def column(self, name: str) -> pa.Array:
         """One column, as one array."""
         with self._lock:
             if name not in self._columns:
-                self._read_columns(_HEADS if name in _HEADS else (name,))
+                self._read_columns(next((group for group in (_HEADS, _RECORD_PLACES) if name in group), (name,)))
             return self._columns[name]
+
+    def sums(self) -> EntryColumns | None:
+        return self._sums
+
+    def in_places(self, wanted: Callable[[tuple[bytes, int]], bool]) -> Mask:
+        if self._sums is None:
+            return super().in_places(wanted)
+        return file_mask(self._sums, self._sums.in_places(wanted))
+
+    def in_partitions(self, wanted: Callable[[bytes], bool]) -> Mask:
+        if self._sums is None:
+            return super().in_partitions(wanted)
+        return file_mask(self._sums, self._sums.in_partitions(wanted))
 
     def stores(self, name: str) -> bool:
         return name in self._names
@@ -264,13 +299,21 @@ class SidecarColumns(EntryColumns):
         if not len(places):
             return EntryColumns(NO_ENTRIES)
         if self._read_entries is not None and len(places) * _ENTRIES_OF_A_RECORD < self._count:
+            # Plans come again.
+            with self._lock:
+                key, entry_objects = self._taken
+                if key == places.tobytes():
+                    return entry_objects
             blocks, offsets = (self.numbers(name)[places] for name in _RECORD_PLACES)
             if (blocks != _UNKNOWN).all():
                 order = np.argsort(blocks, kind="stable")
                 entries = self._read_entries(RecordPlaces(blocks[order], offsets[order]))
-                return EntryColumns.of([entries[place] for place in np.argsort(order).tolist()])
+                entry_objects = EntryObjects([entries[place] for place in np.argsort(order).tolist()])
+                with self._lock:
+                    self._taken = places.tobytes(), entry_objects
+                return entry_objects
         # Only what is taken is looked at: names take longer to check than to read.
-        return EntryColumns(_checked(self._rows().take(places_array(places))))
+        return EntryColumns(_checked(_taken(self._rows(), places)))
 
     def stored_rows(self) -> Places:
         return self.numbers(_ROW)
@@ -301,6 +344,13 @@ class SidecarColumns(EntryColumns):
         return table.unify_dictionaries().combine_chunks()
 
 
+def _taken(rows: pa.Table, places: Places) -> pa.Table:
+    """The rows at some places; those of most of a manifest are not copied where they follow one another."""
+    if 2 * len(places) > len(rows) and (np.diff(places) == 1).all():
+        return rows.slice(int(places[0]), len(places))
+    return rows.take(places_array(places))
+
+
 def _has_a_file_twice(entries: EntryColumns) -> bool:
     names = entries.column("file_name").dictionary_encode()
     codes = numbers_of(names.indices)
@@ -319,14 +369,14 @@ def _order(entries: EntryColumns, bounds: StoredBounds) -> Places:
     partitions = entries.column("partition")
     ranks = np.argsort(np.argsort(np.array(partitions.dictionary.to_pylist(), object)))
     keys = {
-        "kind": pc.not_equal(entries.column("kind"), int(EntryKind.DELETE)),
-        "partition": pa.array(ranks[numbers_of(partitions.indices)]),
+        "kind": mask_array(entries.numbers("kind") != EntryKind.DELETE),
+        "partition": places_array(ranks[numbers_of(partitions.indices)]),
         "bucket": entries.column("bucket"),
     }
     if bounds:
         keys["low"] = next(iter(bounds.values()))[0]
-    order: Places = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]).to_numpy().astype(np.int64)
-    return order
+    ordered = pa.Table.from_arrays(list(keys.values()), names=list(keys))
+    return numbers_of(pc.sort_indices(ordered, [(name, "ascending") for name in keys])).astype(np.int64)
 
 
 def _sealed(data: bytes, manifest: str) -> bytes:

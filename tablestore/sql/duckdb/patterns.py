@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.calls import call, refusal, refused_where
+from tablestore.sql.duckdb.calls import call, refusal, refused_where, written
 
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _SPACES = r"\t\n\x0B\f\r "
@@ -36,7 +36,7 @@ class Re2Pattern:
     """A pattern in RE2's words.
 
     ``is_of_ascii``: it is the same for texts of ASCII only; ``is_of_lines``: only for texts that do not end with the end of a line;
-    ``matches_nothing``: it may match an empty text.
+    ``matches_nothing``: it may match an empty text; ``is_of_place``: what it matches hangs on what stands around that.
     """
 
     text: str
@@ -44,6 +44,7 @@ class Re2Pattern:
     is_of_ascii: bool
     is_of_lines: bool
     matches_nothing: bool
+    is_of_place: bool
 
     def refused_for(self, text: exp.Expr, value: exp.Expr, *, by_place: bool = False) -> exp.Expr:
         """A value, or a refusal for the texts for which the pattern may match something else in Java."""
@@ -54,7 +55,10 @@ class Re2Pattern:
             ends = call("REGEXP_MATCHES", text.copy(), exp.Literal.string(rf"[{_LINE_ENDS}]\z"))
             value = refused_where(ends, "a regular expression with $ in a text that ends with the end of a line", value)
         if by_place:
-            high = call("REGEXP_MATCHES", text.copy(), exp.Literal.string(_HIGH))
+            high: exp.Expr = call("REGEXP_MATCHES", text.copy(), exp.Literal.string(_HIGH))
+            if isinstance(text, exp.Column):
+                # A text of ASCII, which has as many bytes as characters, has none.
+                high = written("CASE WHEN STRLEN(:value) <> LENGTH(:value) THEN :high END", value=text, high=high)
             value = refused_where(high, "a place in a text with characters beyond U+FFFF", value)
         return value
 
@@ -72,7 +76,7 @@ _REFUSED = "a regular expression that is computed, or has look-around, back refe
 def re2_pattern(pattern: str) -> Re2Pattern:
     """A pattern of Java's in RE2's words. Raises UnsupportedError where RE2 may find something else."""
     parts: list[str] = []
-    depth, groups, in_set, of_ascii, of_lines, dot_all = 0, 0, False, False, False, False
+    depth, groups, in_set, of_ascii, of_lines, of_place, dot_all = 0, 0, False, False, False, False, False
     begins, after_repeat = True, False
     tokens = _TOKEN.findall(pattern)
     for at, token in enumerate(tokens):
@@ -97,11 +101,13 @@ def re2_pattern(pattern: str) -> Re2Pattern:
             case ".":
                 token = token if dot_all else f"[^{_LINE_ENDS}]"
             case "$":
-                of_lines, token = True, r"\z"
+                of_lines, of_place, token = True, True, r"\z"
             case r"\s" | r"\S":
                 token = f"[{_SPACES}]" if token == r"\s" else f"[^{_SPACES}]"
             case r"\b" | r"\B":
-                of_ascii = True
+                of_ascii = of_place = True
+            case "^":
+                of_place = True
             case "(" if tokens[at + 1 : at + 2] == ["?"]:
                 raise refusal(_REFUSED)
             case "(":
@@ -135,7 +141,7 @@ def re2_pattern(pattern: str) -> Re2Pattern:
     if in_set or depth:
         raise refusal(_REFUSED)
     text = "".join(parts)
-    return Re2Pattern(text, groups, of_ascii, of_lines, _matches_nothing(text))
+    return Re2Pattern(text, groups, of_ascii, of_lines, _matches_nothing(text), of_place)
 
 
 def _escaped(token: str, *, in_set: bool) -> str:

@@ -156,7 +156,7 @@ def _order(entries: EntryColumns, partition_types: Sequence[DataType]) -> Places
     ranks = _ranks(partitions.dictionary.to_pylist(), partition_types)
     keys = {
         "kind": pc.not_equal(entries.column("kind"), int(EntryKind.DELETE)),
-        "partition": pa.array(ranks[numbers_of(partitions.indices)]),
+        "partition": places_array(ranks[numbers_of(partitions.indices)]),
         "bucket": buckets,
         "number": numbers,
     }
@@ -184,6 +184,9 @@ def _cuts(records: pa.Array, partitions: pa.Array, order: Places) -> list[tuple[
     while start < count:
         before = int(sizes[start - 1]) if start else 0
         end = max(int(np.searchsorted(sizes, before + _MANIFEST_BYTES, "right")), start + 1)
+        # A small rest would be a manifest without a sidecar.
+        if int(sizes[-1]) - before <= _MANIFEST_BYTES + _MANIFEST_BYTES // 8:
+            end = count
         if end < count:
             inside = borders[(borders > start + (end - start) // 2) & (borders <= end)]
             end = int(inside[-1]) if len(inside) else end

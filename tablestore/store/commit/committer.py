@@ -23,6 +23,7 @@ from tablestore.errors import (
     StorageError,
     TablestoreError,
 )
+from tablestore.format.manifest.encodedentries import each_place, joined, names_of
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
@@ -139,7 +140,7 @@ class Committed:
 
     snapshot: Snapshot | None
     is_replay: bool = False
-    entries: tuple[ManifestEntry, ...] = ()
+    entries: Sequence[ManifestEntry] = ()
     schema: TableSchema | None = None
 
 
@@ -152,7 +153,7 @@ class _OwnFiles:
 
     def private(self, request: "CommitRequest") -> list[ManifestEntry]:
         """The files that only this commit knows of."""
-        shared = {entry.file.file_name for entry in request.message.new_files}
+        shared = set(request.message.new_names)
         return [entry for entry in self.message.new_files if entry.file.file_name not in shared]
 
 
@@ -166,21 +167,21 @@ class _Delta:
     index_before: tuple[IndexEntry, ...]
 
     @property
-    def entries(self) -> tuple[ManifestEntry, ...]:
+    def entries(self) -> Sequence[ManifestEntry]:
         """The entries in stored order: deletes go first, so that a file that moves to another level is not deleted after it
         was added."""
-        return (*self.deletes, *self.message.entries, *self.message.compact_after)
+        return joined((self.deletes, self.message.entries, self.message.compact_after))
 
     def visible(self, kind: CommitKind, in_frame: Callable[[int], bool]) -> Iterable[ManifestEntry]:
-        """The entries whose changes readers see: of a compaction, those that it brings into the frame (see ``producer``)."""
+        """Entries of all buckets whose changes readers see: of a compaction, those it brings into the frame (see ``producer``)."""
         if kind is not CommitKind.COMPACT:
-            return self.entries
+            return each_place(self.entries)
         return (e for e in self.message.compact_before if e.bucket == POSTPONE_BUCKET or not in_frame(e.file.level))
 
     @property
-    def marks(self) -> tuple[ManifestEntry, ...]:
+    def marks(self) -> Sequence[ManifestEntry]:
         """The entries by which a landed commit is recognised: upgraded files were there before."""
-        return (*self.deletes, *self.message.entries, *self.message.rewritten)
+        return joined((self.deletes, self.message.entries, self.message.rewritten))
 
     @property
     def is_empty(self) -> bool:
@@ -313,14 +314,14 @@ class Committer:
 
     def _with_winning_numbers(
         self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
-    ) -> tuple[ManifestEntry, ...]:
+    ) -> Sequence[ManifestEntry]:
         entries, base = files.message.entries, request.message
         if latest is None or not entries:
             return entries
         landed = self.sequence.landed_since(base.base_snapshot_id, base.base_snapshot_uuid, latest)
         if not landed:
             return entries
-        check_buckets(entries, landed, table=self.files.root_uri)
+        check_buckets(each_place(entries), landed, table=self.files.root_uri)
         if request.replaces_everything_it_meets:
             return entries
         outdated = pick_outdated(entries, landed, self.keys.overlap)
@@ -332,11 +333,11 @@ class Committer:
 
     def _revised(
         self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
-    ) -> tuple[ManifestEntry, ...]:
+    ) -> Sequence[ManifestEntry]:
         entries = files.message.entries
         if request.revise is None or not entries:
             return entries
-        revised = request.revise(latest, entries, attempt)
+        revised = request.revise(latest, tuple(entries), attempt)
         self._retire(request, files, revised)
         return revised
 
@@ -361,7 +362,7 @@ class Committer:
         """A partition keeps its bucket count until it is overwritten, whatever the newest schema says."""
         if latest is None or not new_entries or self.schemas.option_is_constant(BUCKET.key):
             return
-        replaced = {entry.identity for entry in deletes}
+        new_entries, replaced = tuple(each_place(new_entries)), {entry.identity for entry in deletes}
         partitions = {entry.partition for entry in new_entries}
         live = self.manifests.live_in(latest, lambda place: place[0] in partitions)
         staying = (entry for entry in live if entry.identity not in replaced)
@@ -381,7 +382,7 @@ class Committer:
         planned = tuple(request.plan_index(latest, deletes)) if request.plan_index else ()
         written.index_names += [change.file_name for change in planned if change.kind is EntryKind.ADD]
         changes = (*message.index_changes, *planned)
-        entries = (*deletes, *message.entries, *message.compact_after)
+        entries = joined((deletes, message.entries, message.compact_after))
         changed = changed_index(index, changes, entries, keeps_rows=request.kind is CommitKind.COMPACT, table=table)
         delta = _Delta(deletes=deletes, message=message, index=None if changed == index else changed, index_before=index)
         check_own_delta(delta.entries, table=table)
@@ -469,7 +470,7 @@ class Committer:
             landed[digest_of(request.message)] = latest.id + 1 if latest else 1
         if landed:
             properties[LANDINGS_PROPERTY] = encode_noted_commits(landed)
-        used = max_sequence_number(entry.file for entry in (*delta.message.entries, *delta.message.changelog)) + 1
+        used = max(map(max_sequence_number, (delta.message.entries, delta.message.changelog))) + 1
         if latest is not None and (retention := self.settings.tombstone_retention_ms) is not None:
             properties[SEQUENCE_TIMES_PROPERTY] = noted_times(latest, now_ms=self.clock.now_ms(), retention_ms=retention)
         properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
@@ -525,11 +526,11 @@ class Committer:
 
     def _discard(self, request: CommitRequest, files: _OwnFiles) -> None:
         """Remove the files of a commit that did not land. Of a prepared message some may have landed, with another commit."""
-        new_files, message = (*files.message.new_files, *files.retired), request.message
+        new_files, message = joined((files.message.new_files, files.retired)), request.message
         if request.prepared:
             try:
                 named = self.landings.named(
-                    {entry.file.file_name for entry in new_files} | {change.file_name for change in message.index_changes}
+                    set(names_of(new_files)) | {change.file_name for change in message.index_changes}
                 )
             except TablestoreError:
                 return

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tablestore.errors import ConflictError
+from tablestore.format.manifest.encodedentries import EncodedEntries
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, HASH, IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
@@ -103,6 +104,8 @@ def check_buckets(new_entries: Iterable[ManifestEntry], landed: Iterable[Manifes
 
 def check_own_delta(entries: Sequence[ManifestEntry], *, table: str) -> None:
     """No file is added twice or deleted twice in one commit. Raises ConflictError."""
+    if isinstance(entries, EncodedEntries) and entries.are_different:
+        return
     seen: set[object] = set()
     for entry in entries:
         key = (entry.kind, entry.identity)
@@ -178,12 +181,17 @@ def changed_index(
     Raises :class:`StalePlan` where others have changed the index meanwhile: an index file to delete is gone, a bucket has an index
     file of the kind to add already, or a vector is newer than the compaction.
     """
+    if not index and not changes:
+        return ()
     by_name = {entry.file_name: entry for entry in index}
     for change in changes:
         if change.kind is EntryKind.DELETE and by_name.pop(change.file_name, None) is None:
             raise _stale_index(change, "no longer live", table)
-    staying = {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
-    removed_files = {entry.file.file_name for entry in delta if entry.kind is EntryKind.DELETE} - staying
+    removed_files: set[str] = set()
+    # Those are ADDs alone.
+    if not isinstance(delta, EncodedEntries):
+        staying = {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
+        removed_files = {entry.file.file_name for entry in delta if entry.kind is EntryKind.DELETE} - staying
     remaining: list[IndexEntry] = []
     for entry in by_name.values():
         vectors = entry.deletion_vectors or ()

@@ -43,7 +43,7 @@ class EarlierCommit:
 
 def digest_of(message: CommitMessage) -> str:
     """The digest that identifies a message: of the names of its files; without files, of its base snapshot and its time."""
-    names = sorted(entry.file.file_name for entry in message.new_files)
+    names = sorted(message.new_names)
     if not names:
         names = [str(message.base_snapshot_id), str(message.created_millis)]
     return hashlib.sha256("\n".join([str(message.table_uuid), *names]).encode()).hexdigest()[:24]
@@ -80,9 +80,9 @@ class CommitDeduplication:
 
         Raises ConflictError if some of its files landed with other messages, or if its files are gone.
         """
-        names = {entry.file.file_name for entry in message.new_files}
         if latest is None or latest.id <= message.base_snapshot_id:
             return None
+        names = set(message.new_names)
         if (landed_id := self.known(latest).get(digest_of(message))) is not None:
             return EarlierCommit(self.snapshots.find(landed_id) if landed_id in self.snapshots.live_ids() else None)
         if not names:

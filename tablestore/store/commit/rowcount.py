@@ -14,10 +14,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+import pyarrow as pa
+
+from tablestore.format.manifest.bucketsums import are_apart
+from tablestore.format.manifest.encodedentries import EncodedEntries
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.rowcolumns import has_order, row_field
 from tablestore.format.snapshot import ROW_CHANGE_PROPERTY, ROWS_PROPERTY, Snapshot
 from tablestore.lsm.keyorder import KeyOrder
+from tablestore.types.arrays import begins, numbers_of, one_chunk, places_array
 
 
 def count_unkeyed(
@@ -46,8 +52,12 @@ def count_keyed(
     ``replaced``: how many of its rows were in the table, where it has looked.
     """
     rows_before = before.rows if before else 0
-    new_files = [entry for entry in entries if entry.kind is EntryKind.ADD]
-    written, deleted = sum(entry.file.row_count for entry in new_files), _deleted_rows(new_files)
+    new_files: Sequence[ManifestEntry]
+    if isinstance(entries, EncodedEntries):
+        new_files, written, deleted = entries, entries.rows, entries.deleted_rows
+    else:
+        new_files = [entry for entry in entries if entry.kind is EntryKind.ADD]
+        written, deleted = sum(entry.file.row_count for entry in new_files), _deleted_rows(new_files)
     if deleted == 0 and total_record_count == written and _holds_each_key_once(new_files, keys):
         return _properties(rows_before, written)
     if deleted == 0 and replaced is not None and len(new_files) == len(entries) and _holds_each_key_once(new_files, keys):
@@ -86,6 +96,8 @@ def _deleted_rows(files: Sequence[ManifestEntry]) -> int | None:
 
 
 def _holds_each_key_once(files: Sequence[ManifestEntry], keys: KeyOrder) -> bool:
+    if isinstance(files, EncodedEntries) and _are_apart(files, keys):
+        return True
     buckets = defaultdict(list)
     for entry in files:
         buckets[entry.partition, entry.bucket].append(entry.file)
@@ -94,3 +106,15 @@ def _holds_each_key_once(files: Sequence[ManifestEntry], keys: KeyOrder) -> bool
         if any(keys.overlap(previous, other) for previous, other in pairwise(bucket)):
             return False
     return True
+
+
+def _are_apart(files: EncodedEntries, keys: KeyOrder) -> bool:
+    """True if the first columns of the keys tell that no two files of a bucket have a key in common."""
+    if not keys.types or not has_order(keys.types[0]):
+        return False
+    low, high = (row_field(files.columns.column(name), len(keys.types), 0, keys.types[0]) for name in ("min_key", "max_key"))
+    _, which = files.columns.groups("partition", "bucket")
+    table = pa.Table.from_arrays([places_array(which), low, high], names=["group", "low", "high"])
+    order = table.sort_by([("group", "ascending"), ("low", "ascending")]).combine_chunks()
+    groups, lows, highs = (one_chunk(order.column(name)) for name in order.column_names)
+    return bool(are_apart(lows, highs, begins(numbers_of(groups))).all())

@@ -7,6 +7,8 @@ The first and coarse step of pruning, so that only the entries that are left bec
 * ADD: by its bucket, of so many; by the bounds of keys; of value columns where every file stands alone. A DELETE whose ADD was
   dropped has no effect, while an ADD without its DELETE would bring a file back.
 
+Where a manifest has sums of its partitions and buckets, these are looked at first: mostly they drop all of it, or need no column.
+
 Bounds are compared where their order is that of numbers or bytes; whatever is unknown is kept.
 """
 
@@ -14,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.format.manifest.bucketsums import file_mask
 from tablestore.format.manifest.entrycolumns import EntryColumns
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.rowcolumns import literal_field
-from tablestore.store.entrybounds import ColumnBounds, KeyBounds, ValueBounds
+from tablestore.store.entrybounds import ColumnBounds, KeyBounds, SumBounds, ValueBounds
 from tablestore.store.scan.filepruning import FilePruning
 from tablestore.types.arrays import NO, Mask, mask_of, numbers_of, places_array
 from tablestore.types.filter.predicate import And, Comparison, IsIn, Or, Predicate, keep_only, push_negation
@@ -40,11 +43,15 @@ class EntryPruning:
 
     def keeps(self, entries: EntryColumns) -> Mask:
         """True for each entry that may matter."""
-        mask = self._in_partitions(entries)
-        if not mask.any():
-            return mask
-        is_delete = numbers_of(entries.column("kind")) == EntryKind.DELETE
-        mask &= self._in_buckets(entries) | is_delete
+        if (sums := entries.sums()) is not None:
+            # Of ADDs alone.
+            mask, is_delete = file_mask(sums, self._keeps_sums(sums)), np.zeros(len(entries), np.bool_)
+        else:
+            mask = self._in_partitions(entries)
+            if not mask.any():
+                return mask
+            is_delete = numbers_of(entries.column("kind")) == EntryKind.DELETE
+            mask &= self._in_buckets(entries) | is_delete
         for predicate, bounds in (
             (self._key, KeyBounds(entries, self._schema)),
             (self._value, ValueBounds(entries, self._schema)),
@@ -53,9 +60,22 @@ class EntryPruning:
                 mask &= matches | is_delete
         return mask
 
+    def _keeps_sums(self, sums: EntryColumns) -> Mask:
+        """True for each row of sums that may have a file that matters."""
+        mask = self._in_partitions(sums) & self._in_buckets(sums)
+        for predicate, of_key in ((self._key, True), (self._value, False)):
+            if predicate is not None and mask.any():
+                matches = _may_match(predicate, SumBounds(sums, self._schema, of_key=of_key))
+                mask = mask if matches is None else mask & matches
+        return mask
+
     def _in_partitions(self, entries: EntryColumns) -> Mask:
         partitions = entries.column("partition")
-        keeps = np.array([self._keeps_partition(partition) for partition in partitions.dictionary.to_pylist()], np.bool_)
+        distinct, known = partitions.dictionary.to_pylist(), self._partitions
+        for partition in distinct:
+            if partition not in known:
+                known[partition] = self._files.keeps_partition(partition)
+        keeps = np.array([known[partition] for partition in distinct], np.bool_)
         return keeps[numbers_of(partitions.indices)] if len(keeps) else np.zeros(len(entries), np.bool_)
 
     def _in_buckets(self, entries: EntryColumns) -> Mask:
@@ -69,11 +89,6 @@ class EntryPruning:
         distinct, which = np.unique(bucket * span + (total - least), return_inverse=True)
         kept = np.array([self._files.keeps_bucket(pair // span, pair % span + least) for pair in distinct.tolist()], np.bool_)
         return kept[which] if len(kept) else np.ones(len(entries), np.bool_)
-
-    def _keeps_partition(self, partition: bytes) -> bool:
-        if partition not in self._partitions:
-            self._partitions[partition] = self._files.keeps_partition(partition)
-        return self._partitions[partition]
 
 
 def _may_match(predicate: Predicate, bounds: ColumnBounds) -> Mask | None:

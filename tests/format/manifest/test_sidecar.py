@@ -229,6 +229,11 @@ def test_few_entries_are_read_from_the_manifest_and_many_from_the_columns() -> N
     for places in ([0], [999, 3, 3], [600, 6, 7], list(range(0, 1_000, 3)), []):
         assert read.take(np.array(places, np.int64)).entries() == tuple(whole[place] for place in places)
     assert reads == [1, 3, 3]
+    size = read.size_bytes
+    for places in ([5, 6], [5, 6], [6, 5]):
+        assert read.take(np.array(places, np.int64)).entries() == tuple(whole[place] for place in places)
+    assert reads == [1, 3, 3, 2, 2] and read.size_bytes < size, "the last ones stay, and are counted"
+    reads[3:] = []
     unknown = encode_sidecar(EntryColumns.of(entries), NAME, {})
     assert unknown is not None, "of a manifest that is decoded record by record"
     read = SidecarColumns(lambda: open_sidecar(unknown, NAME, 1_000), read_entries)

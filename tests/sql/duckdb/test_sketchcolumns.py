@@ -4,10 +4,12 @@ import math
 import random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from tablestore.errors import UnsupportedError
+from tablestore.sql.duckdb.functions import countcolumns
 from tablestore.sql.duckdb.functions.functiontable import ARROW_FUNCTIONS
 
 KLL_VALUES: dict[str, list[Any]] = {
@@ -146,3 +148,21 @@ def test_hll_sketches_of_a_column_are_those_of_its_rows(most: int, monkeypatch: 
     _slowly(monkeypatch)
     chance.seed(1)
     _same(at_once, answers())
+
+
+@pytest.mark.parametrize("most", [7, 24, 25, 48, 49, 200, 1000])
+def test_tables_of_hll_sketches_are_filled_as_one_by_one(most: int) -> None:
+    chance = random.Random(most)
+    groups = [
+        [1 + chance.randrange(5) << 26 | chance.randrange(4000) << chance.randrange(9) for _ in range(most)] for _ in range(9)
+    ]
+    groups += [groups[0][:8], groups[0][:1], [63 << 26 | 5] * 9, []]
+    rows = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    coupons = np.array([coupon for group in groups for coupon in group], np.int64)
+    column = countcolumns.of_coupons(np.full(len(groups), 21), rows, coupons)
+    written = countcolumns.write(column)
+    assert written is not None
+    for group, octets in zip(groups, written.to_pylist(), strict=True):
+        known = list(dict.fromkeys(group))
+        table = countcolumns.table_of(known) if len(known) >= 8 else [*known, *[0] * (8 - len(known))]
+        assert octets[-4 * len(table) :] == np.array(table, np.int64).astype("<u4").tobytes()

@@ -11,9 +11,10 @@ import pytest
 
 from tablestore.distributed import splitcolumns
 from tablestore.distributed.read import ReadTask, pack_tasks
-from tablestore.distributed.splitcolumns import EncodedSplits, decode_columns
+from tablestore.distributed.splitcolumns import decode_columns, encoded_splits
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
+from tablestore.format.manifest import entrycolumns
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.entrycolumns import MANIFEST, ROW, EntryColumns, LateColumns
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
@@ -151,7 +152,9 @@ def test_the_splits_are_those_of_objects(schema: TableSchema, spread: int, is_la
     task = ReadTask(table_uuid=None, schema_id=0, columns=("x",), filter=None, positions=False, splits=splits[2:-1])
     parsed = ReadTask.from_bytes(task.to_bytes())
     assert replace(parsed, splits=tuple(parsed.splits)) == replace(task, splits=expected[2:-1])
-    for task_bytes, parallelism in ((1, 1), (30 << 20, 1), (1 << 40, 4), (1 << 40, 1)):
+    for (task_bytes, parallelism), most_reads in product(((1, 1), (30 << 20, 1), (1 << 40, 4), (1 << 40, 1)), (0, 99)):
+        # Each manifest is loaded once for all tasks, or for each of them.
+        monkeypatch.setattr(entrycolumns, "_MOST_READS", most_reads)
         tasks = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
         assert tuple(split for one in tasks for split in one) == expected
         assert all(len(one) == 1 or sum(split.weight for split in one) <= task_bytes for one in tasks)
@@ -201,8 +204,22 @@ def test_files_that_would_be_read_wrong_are_refused(odd: dict[str, Any], kind: s
 
 def test_a_task_of_other_bytes_is_refused() -> None:
     splits = in_columns(entries_of(schema_of("id"), random.Random(6), 30, spread=9), schema_of("id"), [])
-    encoded = EncodedSplits(splits).content
-    assert tuple(decode_columns("read task", encoded)) == tuple(splits)
-    for damage in ({"bytes": encoded["bytes"] - 1}, {"files": encoded["files"][:-8]}, {"files": "AAAA"}, {"deletions": [["f"]]}):
+    encoded = encoded_splits(splits)
+    content, files = encoded.content, encoded.files
+    assert tuple(decode_columns("read task", content, files)) == tuple(splits)
+    few = [name for name in content["columns"] if name != "file_name"]
+    damages = (
+        {"bytes": content["bytes"] - 1},
+        {"deletions": [["f"]]},
+        {"columns": few},
+        {"columns": [*few, "bucket"]},
+        {"columns": [*few, "other"]},
+        {"columns": [3]},
+        {"columns": None},
+    )
+    for damage in damages:
         with pytest.raises(FormatError, match="not a read task"):
-            decode_columns("read task", {**encoded, **damage})
+            decode_columns("read task", {**content, **damage}, files)
+    for damaged in (files[:-8], b"AAAA", b""):
+        with pytest.raises(FormatError, match="not a read task"):
+            decode_columns("read task", content, damaged)

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablestore.sql.duckdb.functions.sketchcolumns import by_row, octets_of, starts_of, words_at, written
+from tablestore.sql.duckdb.functions.sketchcolumns import by_row, octets_of, starts_of, words_at
 
 _I64: TypeAlias = "npt.NDArray[np.int64]"
+_I32: TypeAlias = "npt.NDArray[np.int32]"
+_U8: TypeAlias = "npt.NDArray[np.uint8]"
 FAMILY, HLL_8, LIST, SET, EMPTY = 7, 8, 0, 1, 4
 LISTED, LG_LIST, LG_TABLE = 8, 3, 5
 LG_SIZES = range(4, 22)
@@ -18,8 +20,8 @@ CERTAIN = 1000
 """Up to here the estimate of so many hashes, rounded, is their count."""
 PLACE = (1 << 26) - 1
 _LIST_HEAD, _SET_HEAD = 8, 12
-# Fewer tables than these are filled one by one.
-_FEW = 8
+# A coupon has 32 bits, and a number with a sign 63.
+_COUPON_BITS, _BITS = 32, 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,29 @@ class CountColumn:
 
 def of_coupons(lg_sizes: _I64, rows: _I64, coupons: _I64) -> CountColumn:
     """Sketches of coupons that may come several times; the rows are in order."""
+    count = len(lg_sizes)
+    counts = np.bincount(rows, minlength=count)
+    place_bits = int(counts.max(initial=0)).bit_length()
+    if not len(rows) or count.bit_length() + _COUPON_BITS + place_bits > _BITS:
+        return _of_many_coupons(lg_sizes, rows, coupons)
+    # The row, the coupon and its place in the row are one number: they are sorted without an order of their own.
+    starts = starts_of(counts)
+    keys = rows << _COUPON_BITS
+    keys |= coupons
+    keys <<= place_bits
+    keys |= np.arange(len(rows)) - np.repeat(starts, counts)
+    keys.sort()
+    coupon_keys = keys >> place_bits
+    is_again = coupon_keys[1:] == coupon_keys[:-1]
+    if not is_again.any():
+        return CountColumn(lg_sizes, rows, coupons)
+    again = keys[1:][is_again]
+    is_first = np.ones(len(rows), np.bool_)
+    is_first[starts[again >> place_bits + _COUPON_BITS] + (again & ((1 << place_bits) - 1))] = False
+    return CountColumn(lg_sizes, rows[is_first], coupons[is_first])
+
+
+def _of_many_coupons(lg_sizes: _I64, rows: _I64, coupons: _I64) -> CountColumn:
     order = by_row(rows, np.argsort(coupons, kind="stable"))
     is_first = np.ones(len(rows), np.bool_)
     is_first[order[1:]] = (rows[order][1:] != rows[order][:-1]) | (coupons[order][1:] != coupons[order][:-1])
@@ -73,76 +98,100 @@ def write(column: CountColumn) -> pa.Array | None:
     if not column.are_certain:
         return None
     counts = column.counts
-    is_listed = counts < LISTED
-    lg_tables = np.full(len(counts), LG_LIST)
-    tables: list[tuple[_I64, _I64]] = []
-    if not is_listed.all():
-        tables += _tables(column, np.flatnonzero(~is_listed))
-        for some, table in tables:
-            lg_tables[some] = table.shape[1].bit_length() - 1
-    heads = np.zeros((len(counts), _SET_HEAD), np.uint8)
-    heads[:, 0], heads[:, 1], heads[:, 2], heads[:, 3] = np.where(is_listed, 2, 3), 1, FAMILY, column.lg_sizes
-    heads[:, 4], heads[:, 5], heads[:, 6] = lg_tables, np.where(counts == 0, EMPTY, 0), np.where(is_listed, counts, 0)
-    heads[:, 7] = HLL_8 | np.where(is_listed, LIST, SET)
-    words_at(heads, 8, counts.astype("<u4"))
-    lengths = 1 << lg_tables
-    starts = starts_of(lengths)
-    items = np.zeros(int(lengths.sum()), "<u4")
-    place = np.arange(len(column.rows)) - starts_of(counts)[column.rows]
-    in_list = is_listed[column.rows]
-    items[(starts[column.rows] + place)[in_list]] = column.coupons[in_list]
-    for some, table in tables:
-        items[starts[some][:, None] + np.arange(table.shape[1])] = table
-    return written(heads, np.where(is_listed, _LIST_HEAD, _SET_HEAD), items.view(np.uint8), 4 * lengths)
-
-
-def _tables(column: CountColumn, chosen: _I64) -> Iterator[tuple[_I64, _I64]]:
-    """The tables of some sketches: their rows, and a row of places each, for tables of one length."""
-    counts = column.counts
     starts = starts_of(counts)
-    if len(chosen) < _FEW:
-        for row in chosen.tolist():
-            coupons = column.coupons[starts[row] : starts[row] + counts[row]].tolist()
-            yield np.array([row]), np.array([table_of(coupons)])
-        return
+    listed = np.flatnonzero(counts < LISTED)
+    chunks = [(listed, _written_lists(column, listed))] if len(listed) else []
+    tabled = np.flatnonzero(counts >= LISTED)
+    chunks += [(rows, _written_tables(column, rows, table)) for rows, table in _tables(column.coupons, counts, starts, tabled)]
+    order = np.argsort(np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in chunks)]))
+    return pa.concat_arrays([pa.array([], pa.binary()), *(written for _, written in chunks)]).take(pa.array(order))
+
+
+def _written_lists(column: CountColumn, rows: _I64) -> pa.Array:
+    counts = column.counts
+    octets = np.zeros((len(rows), _LIST_HEAD + 4 * LISTED), np.uint8)
+    octets[:, 0], octets[:, 1], octets[:, 2], octets[:, 3], octets[:, 4] = 2, 1, FAMILY, column.lg_sizes[rows], LG_LIST
+    octets[:, 5], octets[:, 6], octets[:, 7] = np.where(counts[rows] == 0, EMPTY, 0), counts[rows], HLL_8 | LIST
+    items = np.zeros((len(rows), LISTED + 1), "<u4")
+    # Behind the last coupon of a sketch are those of others, which are not written.
+    places = np.minimum(np.arange(LISTED), counts[rows][:, None])
+    coupons = np.append(column.coupons, np.zeros(LISTED, np.int64))[starts_of(counts)[rows][:, None] + np.arange(LISTED)]
+    np.put_along_axis(items, places, coupons.astype("<u4"), axis=1)
+    items[np.arange(len(rows)), counts[rows]] = 0
+    octets[:, _LIST_HEAD:] = np.ascontiguousarray(items[:, :LISTED]).view(np.uint8)
+    return _of_one_length(octets)
+
+
+def _written_tables(column: CountColumn, rows: _I64, table: _I32) -> pa.Array:
+    octets = np.empty((len(rows), _SET_HEAD + 4 * table.shape[1]), np.uint8)
+    lg_table = table.shape[1].bit_length() - 1
+    octets[:, 0], octets[:, 1], octets[:, 2], octets[:, 3], octets[:, 4] = 3, 1, FAMILY, column.lg_sizes[rows], lg_table
+    octets[:, 5], octets[:, 6], octets[:, 7] = 0, 0, HLL_8 | SET
+    words_at(octets, 8, column.counts[rows].astype("<u4"))
+    octets[:, _SET_HEAD:] = table.view(np.uint8)
+    return _of_one_length(octets)
+
+
+def _of_one_length(octets: _U8) -> pa.Array:
+    offsets = np.arange(len(octets) + 1, dtype=np.int32) * np.int32(octets.shape[1])
+    return pa.Array.from_buffers(pa.binary(), len(octets), [None, pa.py_buffer(offsets), pa.py_buffer(octets)])
+
+
+def _tables(coupons: _I64, counts: _I64, starts: _I64, chosen: _I64) -> Iterator[tuple[_I64, _I32]]:
+    """The tables of some sketches: their rows, and a row of places each, for tables of one length.
+
+    A table that is more than three quarters full grows: what it has comes into a new one by its places, and then what comes later.
+    """
     # Those with the most coupons come first, so that those which still grow are the first ones.
     chosen = chosen[np.argsort(-counts[chosen], kind="stable")]
-    counts, starts = counts[chosen], starts[chosen]
-    tables = np.zeros((len(chosen), 1 << LG_TABLE), np.int64)
-    for place in range(int(counts[0])):
-        many = int(np.searchsorted(-counts, -place, side="left"))
-        _put_all(tables, np.arange(many), column.coupons[starts[:many] + place])
-        if place + 1 > 3 * tables.shape[1] // 4:
-            if many < len(chosen):
-                yield chosen[many:], tables[many:]
-            chosen, counts, starts = chosen[:many], counts[:many], starts[:many]
-            tables = _grown(tables[:many])
-    yield chosen, tables
+    coupons = coupons.astype(np.int32)
+    length, before = 1 << LG_TABLE, np.zeros((len(chosen), 0), np.int32)
+    while len(chosen):
+        most, first = 3 * length // 4 + 1, before.shape[1]
+        last = np.minimum(counts[chosen], most)
+        arrive = np.arange(first, int(last[0]))
+        at = starts[chosen][:, None] + arrive
+        items = np.concatenate((before, coupons[np.minimum(at, len(coupons) - 1)]), axis=1)
+        is_there = np.arange(items.shape[1]) < last[:, None]
+        rows = np.repeat(np.arange(len(chosen), dtype=np.int32), last)
+        table = _filled(rows, items[is_there] if int(last[-1]) < items.shape[1] else items.reshape(-1), length, len(chosen))
+        many = int(np.searchsorted(-last, -most, "right"))
+        if many < len(chosen):
+            yield chosen[many:], table[many:]
+        chosen, table = chosen[:many], table[:many]
+        before = table[table != 0].reshape(many, most)
+        length *= 2
 
 
-def _grown(tables: _I64) -> _I64:
-    grown = np.zeros((len(tables), 2 * tables.shape[1]), np.int64)
-    for place in range(tables.shape[1]):
-        rows = np.flatnonzero(tables[:, place])
-        _put_all(grown, rows, tables[rows, place])
-    return grown
+def _filled(rows: _I32, coupons: _I32, length: int, count: int) -> _I32:
+    """Tables of coupons, each of which takes the first free place of those that it may have, in the order in which they come.
 
-
-def _put_all(tables: _I64, rows: _I64, coupons: _I64) -> None:
-    """Puts a coupon into each table of some rows."""
-    mask = tables.shape[1] - 1
-    at = coupons & mask
-    is_taken = tables[rows, at] != 0
-    tables[rows[~is_taken], at[~is_taken]] = coupons[~is_taken]
-    if not is_taken.any():
-        return
-    rows, coupons, at = rows[is_taken], coupons[is_taken], at[is_taken]
-    steps = (coupons & PLACE) >> mask.bit_length() | 1
-    while len(rows):
-        at = at + steps & mask
-        is_taken = tables[rows, at] != 0
-        tables[rows[~is_taken], at[~is_taken]] = coupons[~is_taken]
-        rows, coupons, at, steps = rows[is_taken], coupons[is_taken], at[is_taken], steps[is_taken]
+    All of them try theirs at once; of those that want one place the first has it, and the others, also one that was there, go on.
+    The order makes that the same as one by one.
+    """
+    mask, nobody = length - 1, len(coupons)
+    at = coupons & np.int32(mask)
+    at += rows * np.int32(length)
+    owners = np.full(count * length, nobody, np.int32)
+    numbers = np.arange(nobody, dtype=np.int32)
+    owners[at[::-1]] = numbers[::-1]
+    left = numbers[owners[at] != numbers]
+    steps = mask.bit_length()
+    while len(left):
+        step = (coupons[left] & PLACE) >> steps | 1
+        places = (at[left] & ~mask) | (at[left] + step & mask)
+        at[left] = places
+        holders = owners[places]
+        wins = left < holders
+        tried, wanted = left[wins], places[wins]
+        owners[wanted[::-1]] = tried[::-1]
+        has_won = owners[wanted] == tried
+        moved = holders[wins][has_won]
+        left = np.concatenate((left[~wins], tried[~has_won], moved[moved < nobody]))
+        left.sort()
+    table = np.zeros(count * length, np.int32)
+    table[at] = coupons
+    return table.reshape(count, length)
 
 
 def table_of(coupons: Iterable[int]) -> list[int]:

@@ -37,8 +37,8 @@ from tablestore.sql.duckdb.functions.countcolumns import (
     table_of,
 )
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.sketchcolumns import flat, nulls_aside, spread
-from tablestore.sql.duckdb.functions.sketchhashes import hashes_of_column, hashes_of_words
+from tablestore.sql.duckdb.functions.sketchcolumns import flat, lists_of, nulls_aside, spread
+from tablestore.sql.duckdb.functions.sketchhashes import AT_ONCE, hashes_of_column, hashes_of_words
 
 _LG_SIZE = 12
 _U64 = npt.NDArray[np.uint64]
@@ -56,8 +56,7 @@ class _BrokenSketchError(Exception):
 
 
 def _words_hashed(values: pa.Array) -> pa.Array:
-    words = np.asarray(pc.fill_null(values, 0)).astype(np.int64).view(np.uint64)
-    return pa.array(_coupons(*hashes_of_words(words)), pa.int64(), mask=np.asarray(pc.is_null(values)))
+    return pa.array(_coupons_of(np.asarray(pc.fill_null(values, 0))), pa.int64(), mask=np.asarray(pc.is_null(values)))
 
 
 def _bytes_hashed(values: pa.Array) -> pa.Array:
@@ -65,13 +64,24 @@ def _bytes_hashed(values: pa.Array) -> pa.Array:
     return pa.array(_coupons(low, high), pa.int64(), mask=~has_bytes)
 
 
+def _coupons_of(numbers: _I64) -> _I64:
+    """The coupons of whole numbers: so many at once that they stay near the processor."""
+    parts = [numbers[first : first + AT_ONCE].view(np.uint64) for first in range(0, len(numbers), AT_ONCE)]
+    return np.concatenate([np.zeros(0, np.int64), *(_coupons(*hashes_of_words(part)) for part in parts)])
+
+
 def _coupons(low: _U64, high: _U64) -> _I64:
     """Hashes as a sketch keeps them: a place, and how many zeros their second half begins with, and one."""
-    upper, lower = high >> np.uint64(32), high & np.uint64(0xFFFFFFFF)
-    # A number of 32 bits is a double without loss, whose exponent is how many bits it has.
-    bits = np.where(upper > 0, np.frexp(upper.astype(np.float64))[1] + 32, np.frexp(lower.astype(np.float64))[1])
-    zeros = np.minimum(64 - bits, 62).astype(np.int64)
-    coupons: _I64 = zeros + 1 << 26 | (low & np.uint64(PLACE)).astype(np.int64)
+    upper = (high >> np.uint64(32)).view(np.int64)
+    # A number of 32 bits is a double without loss, whose exponent is how many bits it has, less one: as the bits of a double it
+    # stands 1023 too high.
+    coupons: _I64 = upper.astype(np.float64).view(np.int64)
+    coupons >>= 52
+    np.subtract(1023 + 32, coupons, out=coupons)
+    for place in np.flatnonzero(upper == 0).tolist():
+        coupons[place] = min(64 - int(high[place]).bit_length(), 62) + 1
+    coupons <<= 26
+    coupons |= (low & np.uint64(PLACE)).view(np.int64)
     return coupons
 
 
@@ -191,6 +201,15 @@ HASHES = {
     for kind, call in ((BIGINT, _words_hashed), (STRING, _bytes_hashed), (BINARY, _bytes_hashed))
 }
 _AGG = _function("hll_sketch_agg", (array(BIGINT), INT), BINARY, _made, _made_at_once, takes_null=True)
+
+
+def _numbers_made(lists: pa.Array, sizes: pa.Array) -> pa.Array:
+    rows, numbers = flat(lists)
+    return _AGG.call(lists_of(_coupons_of(np.asarray(numbers)), rows, len(lists)), sizes)
+
+
+# Whole numbers are hashed by groups, which are larger than batches of rows.
+_AGG_OF_NUMBERS = ArrowFunction(name="hll_sketch_agg_bigint", arguments=(array(BIGINT), INT), result=BINARY, call=_numbers_made)
 _UNION_AGG = _function(
     "hll_union_agg", (array(BINARY), BOOLEAN), BINARY, _united("hll_union_agg"), _united_at_once, takes_null=True
 )
@@ -211,9 +230,11 @@ def _hashed(call: RuleCall) -> exp.Expr:
     size = written_integer(call, 1, "a size") if len(call.values) > 1 else _LG_SIZE
     if size not in LG_SIZES:
         raise call.mismatch(1, f"a number from {LG_SIZES[0]} to {LG_SIZES[-1]}")
-    value = HASHES[kind.name].of(call.value(0, kind))
+    is_number = kind == BIGINT
+    value = call.value(0, kind) if is_number else HASHES[kind.name].of(call.value(0, kind))
     listed = exp.Distinct(expressions=[value]) if call.is_distinct else value
-    return _AGG.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])), exp.Literal.number(size))
+    function = _AGG_OF_NUMBERS if is_number else _AGG
+    return function.of(call.around(exp.Anonymous(this="LIST", expressions=[listed])), exp.Literal.number(size))
 
 
 def _takes_sizes(call: RuleCall, place: int) -> exp.Expr:
@@ -243,4 +264,4 @@ RULES = (
         name="hll_sketch_estimate", bounds=(1, 1), result=always(BIGINT), write=lambda call: _ESTIMATE.of(_sketch(call, 0))
     ),
 )
-ARROW = (*HASHES.values(), _AGG, _UNION_AGG, _UNION, _ESTIMATE)
+ARROW = (*HASHES.values(), _AGG, _AGG_OF_NUMBERS, _UNION_AGG, _UNION, _ESTIMATE)

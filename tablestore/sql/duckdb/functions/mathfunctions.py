@@ -58,8 +58,8 @@ _EXPM1 = """CASE
 END"""
 # Infinity is at no distance, not even with NaN; numbers whose squares a double may not have are made smaller or larger before.
 _HYPOT = """CASE
+    WHEN $0 * $0 + $1 * $1 BETWEEN 1e-280 AND 1e300 THEN SQRT($0 * $0 + $1 * $1)
     WHEN ISINF($0) AND $1 IS NOT NULL OR ISINF($1) AND $0 IS NOT NULL THEN CAST('inf' AS DOUBLE)
-    WHEN GREATEST(ABS($0), ABS($1)) BETWEEN 1e-140 AND 1e150 THEN SQRT($0 * $0 + $1 * $1)
     WHEN $0 = 0 OR $1 = 0 THEN ABS($0) + ABS($1)
     WHEN GREATEST(ABS($0), ABS($1)) > 1e150 THEN SQRT(($0 * 1e-170) * ($0 * 1e-170) + ($1 * 1e-170) * ($1 * 1e-170)) * 1e170
     ELSE SQRT(($0 * 1e170) * ($0 * 1e170) + ($1 * 1e170) * ($1 * 1e170)) * 1e-170

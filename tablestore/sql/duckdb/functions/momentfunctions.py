@@ -31,7 +31,7 @@ from tablestore.sql.duckdb.datetimefunctions import shown_in, truncated_timestam
 from tablestore.sql.duckdb.functions.argumenttypes import integer, text, written_text
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall, from_text
 from tablestore.sql.duckdb.functions.intervalvalues import WrittenInterval, without_a_form, written_interval
-from tablestore.sql.duckdb.functions.momentpatterns import check_of_time, has_zone, parts_of, strptime_form, text_of
+from tablestore.sql.duckdb.functions.momentpatterns import check_of_time, has_zone, parts_of, strptime_form, text_of, usual_text_of
 from tablestore.sql.duckdb.functions.momentreading import BEFORE_UTC, MICROS, TRY_MICROS
 from tablestore.sql.duckdb.functions.valuefunctions import by_value
 from tablestore.sql.duckdb.sqlcasts import cast
@@ -122,6 +122,8 @@ END"""
 # A text as DuckDB itself writes that time, not finer than milliseconds.
 _PLAIN_TIME = "CAST(TRY_CAST($0 AS TIME) AS TEXT) = $0 AND $0 < '24' AND LENGTH($0) <= 12"
 _MOST_SECONDS = 9_000_000_000_000
+# In each time zone they are in the years 1 to 9999.
+_USUAL_SECONDS = (-62_135_510_400, 253_402_214_400)
 _LEAST_ENDLESS = 2**63 - 1
 
 
@@ -354,7 +356,14 @@ def _from_unixtime(call: RuleCall) -> exp.Expr:
         lambda at: text_of(exp.Cast(this=at, to=engine_words(TIMESTAMP_NTZ)), pattern, at.copy() if is_zoned else None),
     )
     is_outside = call.text(f"ABS($0) > {_MOST_SECONDS}", seconds)
-    return refused_where(is_outside, f"from_unixtime of more seconds than {_MOST_SECONDS}", moment)
+    any_text = refused_where(is_outside, f"from_unixtime of more seconds than {_MOST_SECONDS}", moment)
+    if is_zoned:
+        return any_text
+    at = call.text("MAKE_TIMESTAMPTZ($0 * 1000000)", seconds)
+    usual = usual_text_of(exp.Cast(this=at, to=engine_words(TIMESTAMP_NTZ)), pattern)
+    first, last = _USUAL_SECONDS
+    form = f"CASE WHEN $0 BETWEEN {first} AND {last} THEN $1 WHEN $0 IS NOT NULL THEN $2 END"
+    return call.text(form, seconds, usual, any_text)
 
 
 def _read_by_pattern(call: RuleCall, *, is_try: bool, is_zoned: bool, is_time: bool = False) -> exp.Expr:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.calls import refusal, written
+from tablestore.sql.duckdb.textforms import once
 
 _LENGTHS = {
     **dict.fromkeys("dhHkKms", 2), **dict.fromkeys("MLQqEG", 4), "y": 6, "D": 3, "F": 1, "a": 1, "S": 9, "z": 4, "Z": 5, "X": 5,
@@ -151,6 +152,15 @@ def text_of(at: exp.Expr, pattern: str, zoned: exp.Expr | None = None) -> exp.Ex
         return _written_of(usual, used, at)
     other = _concatenated(list(_all_pieces(parts, of_era=of_era)))
     return _written_of(f"CASE WHEN {_USUAL} THEN {usual} WHEN NOT :at IS NULL THEN {other} END", names, at)
+
+
+def usual_text_of(at: exp.Expr, pattern: str) -> exp.Expr:
+    """A TIMESTAMP_NTZ of the years 1 to 9999 as a text, by a pattern without a time zone."""
+    parts = [part for part in parts_of(pattern, is_read=False) if part.letter not in ("[", "]")]
+    usual = _concatenated(list(_usual_pieces(parts)))
+    if usual.count(":at") == 1:
+        return _written_of(usual, {"at": at}, at)
+    return once(at, lambda value: _written_of(usual, {"at": value}, value))
 
 
 def _written_of(text: str, names: dict[str, exp.Expr], at: exp.Expr) -> exp.Expr:

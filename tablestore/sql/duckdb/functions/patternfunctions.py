@@ -16,6 +16,9 @@ _REPLACED = re.compile(r"\$(\d)")
 # Patterns that Python reads as Java does, and that match no empty text: letters and sets of them, with or without repetition.
 _SIMPLE = re.compile(r"(?:(?:[A-Za-z0-9 ,;:_/|@#%=-]|\\[.|$*+?()\[\]{}^]|\[[A-Za-z0-9 ,;:._/@#%=]+(?:-[A-Za-z0-9])?\])\+?)+")
 
+# One character, whatever stands beside it: a letter, a set of them, or an escape of one.
+_ONE_CHARACTER = re.compile(r"[A-Za-z0-9 ,;:_/@#%=-]|\\[dDwW]|\[\^?[A-Za-z0-9 ,;:._/@#%=-]+\]")
+
 
 def _split_at_most(value: str, pattern: str, limit: int) -> list[str]:
     if limit == 1:
@@ -90,7 +93,12 @@ def _counted(call: RuleCall) -> exp.Expr:
     pattern, value = _pattern(call), text(call, 0)
     if pattern.matches_nothing:
         raise call.refusal("with a pattern that matches nothing")
-    count = call.text("CAST(LEN(REGEXP_EXTRACT_ALL($0, $1)) AS INT)", value, _literal(pattern))
+    if _ONE_CHARACTER.fullmatch(str(call.values[1].this)):
+        # Those that follow each other go at once.
+        runs = exp.Literal.string(f"(?:{pattern.text})+")
+        count = call.text("CAST(LENGTH($0) - LENGTH(REGEXP_REPLACE($0, $1, '', 'g')) AS INT)", value, runs)
+    else:
+        count = call.text("CAST(LEN(REGEXP_EXTRACT_ALL($0, $1)) AS INT)", value, _literal(pattern))
     return pattern.refused_for(value, count)
 
 
@@ -98,6 +106,10 @@ def _placed(call: RuleCall) -> exp.Expr:
     if _is_null(call):
         return call.as_result(exp.null())
     pattern, value = _pattern(call), text(call, 0)
+    if not (pattern.matches_nothing or pattern.is_of_place):
+        # Where the text of the first match stands first, the pattern matches too.
+        place = "CASE WHEN $0 IS NOT NULL THEN CAST(COALESCE(INSTR($0, NULLIF(REGEXP_EXTRACT($0, $1), '')), 0) AS INT) END"
+        return pattern.refused_for(value, call.text(place, value, _literal(pattern)), by_place=True)
     before = exp.Literal.string(rf"(?s)^(.*?)(?:{pattern.text})")
     place = (
         "CAST(CASE WHEN REGEXP_MATCHES($0, $1) THEN LENGTH(REGEXP_EXTRACT($0, $1, 1)) + 1 WHEN $0 IS NOT NULL THEN 0 END AS INT)"

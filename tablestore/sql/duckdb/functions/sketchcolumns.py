@@ -94,6 +94,12 @@ def flat(lists: pa.Array) -> "tuple[_I64, pa.Array]":
     return rows[np.asarray(is_there)], values.filter(is_there)
 
 
+def lists_of(values: "npt.NDArray[Any]", rows: _I64, count: int) -> pa.Array:
+    """So many lists of values, each of the list of its row; the rows are in order."""
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=count)))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+
 def by_row(rows: _I64, order: _I64) -> _I64:
     """An order of values, by their rows first."""
     # Numbers of 16 bits are sorted by their digits, in steady time.

@@ -23,7 +23,7 @@ from tablestore.sql.duckdb.functions import thetacolumns, thetasketches, tupleco
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.sketchcolumns import flat, nulls_aside, spread
+from tablestore.sql.duckdb.functions.sketchcolumns import flat, lists_of, nulls_aside, spread
 from tablestore.sql.duckdb.functions.sketchhashes import hashes_of_column, hashes_of_words
 from tablestore.sql.duckdb.functions.thetacolumns import ThetaColumn
 from tablestore.sql.duckdb.functions.thetasketches import MODES, BrokenSketchError, Sketch
@@ -132,8 +132,16 @@ def _over_thetas(function: ArrowFunction, compute: "Callable[[ThetaColumn, Theta
 def _hashes_as_thetas(lists: pa.Array, sizes: pa.Array) -> pa.Array:
     rows, keys = flat(lists)
     hashes = np.asarray(keys)
-    column = thetacolumns.of_keys(len(lists), rows[hashes != 0], hashes[hashes != 0])
+    is_some = hashes != 0
+    if not is_some.all():
+        rows, hashes = rows[is_some], hashes[is_some]
+    column = thetacolumns.of_keys(len(lists), rows, hashes)
     return _by_size(column, sizes)
+
+
+def _numbers_as_thetas(lists: pa.Array, sizes: pa.Array) -> pa.Array:
+    rows, numbers = flat(lists)
+    return _hashes_as_thetas(lists_of(np.asarray(_words_hashed(numbers)), rows, len(lists)), sizes)
 
 
 def _by_size(column: ThetaColumn, sizes: pa.Array) -> pa.Array:
@@ -169,6 +177,11 @@ def _rounded(number: float) -> int:
 
 
 _THETA = ArrowFunction(name="theta_sketch_agg", arguments=(array(BIGINT), INT), result=BINARY, call=_hashes_as_thetas)
+# Numbers are hashed by groups, which are larger than batches of rows.
+_THETA_OF_NUMBERS = {
+    kind: ArrowFunction(name=f"theta_sketch_agg_{kind.name}", arguments=(array(kind), INT), result=BINARY, call=_numbers_as_thetas)
+    for kind in (BIGINT, DOUBLE)
+}
 _THETA_UNION = ArrowFunction(name="theta_union_agg", arguments=(array(BINARY), INT), result=BINARY, call=_thetas_united)
 _THETA_INTERSECTION = _function(
     "theta_intersection_agg", (array(BINARY),), BINARY, _theta_intersection, takes_null=True, at_once=_common_thetas
@@ -194,13 +207,19 @@ def _mode(call: RuleCall, place: int) -> exp.Expr:
     return exp.Literal.number(MODES[mode.lower()])
 
 
-def _hash(call: RuleCall, place: int = 0) -> exp.Expr:
+def _hashed_type(call: RuleCall, place: int = 0) -> SqlType:
+    """The type as which a value is hashed."""
     kind = call.type(place)
     wide = {INT: BIGINT, FLOAT: DOUBLE}.get(kind, kind)
     if kind.name == "array":
         raise call.refusal(f"of {kind}")
     if wide not in _HASHES:
         raise call.mismatch(place, "an INT, a BIGINT, a FLOAT, a DOUBLE, a text or bytes")
+    return wide
+
+
+def _hash(call: RuleCall, place: int = 0) -> exp.Expr:
+    wide = _hashed_type(call, place)
     return _HASHES[wide].of(call.value(place, wide))
 
 
@@ -217,8 +236,11 @@ def _listed(call: RuleCall, value: exp.Expr) -> exp.Expr:
 
 
 def _hashed_theta(call: RuleCall) -> exp.Expr:
-    hashes = call.around(exp.Anonymous(this="LIST", expressions=[exp.Distinct(expressions=[_hash(call)])]))
-    return _THETA.of(hashes, _lg_size(call, 1))
+    kind = _hashed_type(call)
+    is_number = kind in _THETA_OF_NUMBERS
+    value = call.value(0, kind) if is_number else _hash(call)
+    listed = call.around(exp.Anonymous(this="LIST", expressions=[value]))
+    return (_THETA_OF_NUMBERS[kind] if is_number else _THETA).of(listed, _lg_size(call, 1))
 
 
 def _pair(call: RuleCall) -> exp.Expr:
@@ -505,6 +527,7 @@ class _TupleFamily:
 _FAMILIES = (_TupleFamily("double", DOUBLE, DOUBLE), _TupleFamily("integer", INT, BIGINT))
 RULES = (*_THETA_RULES, *(rule for family in _FAMILIES for rule in family.rules()))
 ARROW = (
-    *_HASHES.values(), _THETA, _THETA_UNION, _THETA_INTERSECTION, _THETA_COMMON, _THETA_DIFFERENCE, _THETA_ESTIMATE,
+    *_HASHES.values(), _THETA, *_THETA_OF_NUMBERS.values(), _THETA_UNION, _THETA_INTERSECTION, _THETA_COMMON, _THETA_DIFFERENCE,
+    _THETA_ESTIMATE,
     *(function for family in _FAMILIES for function in family.functions),
 )  # fmt: skip

@@ -7,7 +7,13 @@ import pyarrow as pa
 SEED = 9001
 _MASK = (1 << 64) - 1
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+_FACTORS = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _BLOCK = 16
+AT_ONCE = 1 << 13
+"""How many values are hashed at once."""
+# Masks of the bytes of the first, and of the second word of a last block, by how many bytes it has.
+_FIRST_BYTES = np.array([(1 << 8 * min(count, 8)) - 1 for count in range(_BLOCK)], np.uint64)
+_SECOND_BYTES = np.array([(1 << 8 * max(count - 8, 0)) - 1 for count in range(_BLOCK)], np.uint64)
 # With fewer rows than this a block is hashed faster in Python than by numpy.
 _FEW = 8
 _U64 = npt.NDArray[np.uint64]
@@ -16,7 +22,26 @@ _I64 = npt.NDArray[np.int64]
 
 def hashes_of_words(words: _U64) -> tuple[_U64, _U64]:
     """Both halves of the hashes of values of 8 bytes."""
-    return _ended(np.uint64(SEED) ^ _first_scrambled(words), np.full(len(words), SEED, np.uint64), np.uint64(8))
+    low, high = np.empty(len(words), np.uint64), np.empty(len(words), np.uint64)
+    other = np.empty(min(len(words), AT_ONCE), np.uint64)
+    # So many at once that they stay near the processor.
+    for first in range(0, len(words), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        _hash_words(words[some], low[some], high[some], other[: len(words) - first])
+    return low, high
+
+
+def _hash_words(words: _U64, low: _U64, high: _U64, other: _U64) -> None:
+    """Writes both halves of hashes to their places, and over some other place of the same size."""
+    np.multiply(words, np.uint64(_C1), out=low)
+    np.right_shift(low, np.uint64(64 - 31), out=other)
+    low <<= np.uint64(31)
+    low |= other
+    low *= np.uint64(_C2)
+    low ^= np.uint64(SEED ^ 8)
+    low += np.uint64(SEED ^ 8)
+    np.add(low, np.uint64(SEED ^ 8), out=high)
+    _mix(low, high, other)
 
 
 def hashes_of_column(values: pa.Array) -> tuple[_U64, _U64, npt.NDArray[np.bool_]]:
@@ -31,57 +56,78 @@ def hashes_of_column(values: pa.Array) -> tuple[_U64, _U64, npt.NDArray[np.bool_
     words: _U64 = np.ndarray((len(text) - 7,), np.dtype("<u8"), text, 0, (1,))
     low, high = np.full(len(starts), SEED, np.uint64), np.full(len(starts), SEED, np.uint64)
     at = starts.copy()
-    rows = np.flatnonzero(lengths >= _BLOCK)
+    whole = int(lengths.min()) // _BLOCK if len(lengths) else 0
+    for _ in range(whole if len(lengths) >= _FEW else 0):
+        _add_block(low, high, words[at], words[at + 8])
+        at += _BLOCK
+    rows = np.flatnonzero(starts + lengths - at >= _BLOCK)
     while len(rows) >= _FEW:
         places = at[rows]
-        low[rows], high[rows] = _with_block(low[rows], high[rows], words[places], words[places + 8])
+        some, others = low[rows], high[rows]
+        _add_block(some, others, words[places], words[places + 8])
+        low[rows], high[rows] = some, others
         at[rows] += _BLOCK
         rows = rows[starts[rows] + lengths[rows] - at[rows] >= _BLOCK]
     rest = starts + lengths - at
-    bits = np.clip(np.stack((rest, rest - 8)), 0, 8).astype(np.uint64) * np.uint64(8)
-    # A shift by 64 bits says nothing, so 0 bits are a case of their own.
-    masks = np.where(bits > 0, np.uint64(_MASK) >> (np.uint64(64) - np.maximum(bits, np.uint64(8))), np.uint64(0))
-    high ^= _second_scrambled(words[at + 8 * (rest > 8)] & masks[1])
-    low ^= _first_scrambled(words[at] & masks[0])
-    low, high = _ended(low, high, lengths.astype(np.uint64))
+    rest &= _BLOCK - 1
+    high ^= _second_scrambled(words[at + 8] & _SECOND_BYTES[rest])
+    low ^= _first_scrambled(words[at] & _FIRST_BYTES[rest])
+    low ^= lengths.view(np.uint64)
+    high ^= lengths.view(np.uint64)
+    low += high
+    high += low
+    _mix(low, high, np.empty_like(low))
     for row in rows.tolist():
         start = int(starts[row])
         low[row], high[row] = hashes_of_bytes(text[start : start + int(lengths[row])])
     return low, high, (lengths > 0) & np.asarray(column.is_valid())
 
 
-def _with_block(low: _U64, high: _U64, first: _U64, second: _U64) -> tuple[_U64, _U64]:
-    low = _turned(low ^ _first_scrambled(first), 27) + high
-    low = low * np.uint64(5) + np.uint64(0x52DCE729)
-    high = _turned(high ^ _second_scrambled(second), 31) + low
-    return low, high * np.uint64(5) + np.uint64(0x38495AB5)
+def _add_block(low: _U64, high: _U64, first: _U64, second: _U64) -> None:
+    """Adds a block of two words to hashes, in their places."""
+    low ^= _first_scrambled(first)
+    _turn(low, 27)
+    low += high
+    low *= np.uint64(5)
+    low += np.uint64(0x52DCE729)
+    high ^= _second_scrambled(second)
+    _turn(high, 31)
+    high += low
+    high *= np.uint64(5)
+    high += np.uint64(0x38495AB5)
 
 
 def _first_scrambled(words: _U64) -> _U64:
-    return _turned(words * np.uint64(_C1), 31) * np.uint64(_C2)
+    words *= np.uint64(_C1)
+    _turn(words, 31)
+    words *= np.uint64(_C2)
+    return words
 
 
 def _second_scrambled(words: _U64) -> _U64:
-    return _turned(words * np.uint64(_C2), 33) * np.uint64(_C1)
+    words *= np.uint64(_C2)
+    _turn(words, 33)
+    words *= np.uint64(_C1)
+    return words
 
 
-def _turned(words: _U64, by: int) -> _U64:
-    return words << np.uint64(by) | words >> np.uint64(64 - by)
+def _turn(words: _U64, by: int) -> None:
+    other = words >> np.uint64(64 - by)
+    words <<= np.uint64(by)
+    words |= other
 
 
-def _ended(low: _U64, high: _U64, lengths: "_U64 | np.uint64") -> tuple[_U64, _U64]:
-    low, high = low ^ lengths, high ^ lengths
-    low = low + high
-    high = high + low
-    low, high = _mixed(low), _mixed(high)
-    low = low + high
-    return low, high + low
-
-
-def _mixed(words: _U64) -> _U64:
-    words = (words ^ words >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
-    words = (words ^ words >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
-    return words ^ words >> np.uint64(33)
+def _mix(low: _U64, high: _U64, other: _U64) -> None:
+    """Ends hashes, in their places. ``other``: some other place of the same size."""
+    for half in (low, high):
+        for factor in _FACTORS:
+            np.right_shift(half, np.uint64(33), out=other)
+            half ^= other
+            half *= factor
+        np.right_shift(half, np.uint64(33), out=other)
+        half ^= other
+    low += high
+    high += low
 
 
 def hashes_of_bytes(data: bytes) -> tuple[int, int]:

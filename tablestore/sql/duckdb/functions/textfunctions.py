@@ -104,6 +104,15 @@ _TO_BASE32 = ArrowFunction(name="to_base32", arguments=(BINARY,), result=STRING,
 _EACH_OF_BASE32 = by_value("from_base32", (STRING,), BINARY, textvalues.from_base32)
 _FROM_BASE32 = replace(_EACH_OF_BASE32, call=partial(bytecolumns.from_base32, beyond=_EACH_OF_BASE32))
 _ENCODE = _between_alike("encode", STRING, BINARY, textvalues.encode)
+_ENCODE_UTF16 = {
+    charset: ArrowFunction(
+        name=f"encode_{charset.replace('-', '').lower()}",
+        arguments=(STRING,),
+        result=BINARY,
+        call=partial(bytecolumns.encode_utf16, charset=charset),
+    )
+    for charset in bytecolumns.UTF16_CHARSETS
+}
 _DECODE = _between_alike("decode", BINARY, STRING, textvalues.decode)
 _IS_UTF8 = over_texts(by_value("is_valid_utf8", (BINARY,), BOOLEAN, textvalues.is_utf8), lambda texts: pc.equal(texts, texts))
 _UTF8 = over_texts(by_value("validate_utf8", (BINARY,), STRING, textvalues.utf8), lambda texts: texts)
@@ -435,6 +444,14 @@ def _decoded(call: RuleCall) -> exp.Expr:
     return call.as_result(exp.Case(ifs=branches, default=default))
 
 
+def _encoded(call: RuleCall) -> exp.Expr:
+    charset = call.values[1]
+    name = charset.name.upper() if isinstance(charset, exp.Literal) and charset.is_string else ""
+    if name == "UTF-8":
+        return call.text("ENCODE($0)", text(call, 0))
+    return _ENCODE_UTF16[name].of(text(call, 0)) if name in _ENCODE_UTF16 else _ENCODE.of(text(call, 0), text(call, 1))
+
+
 def _to_binary(call: RuleCall) -> exp.Expr:
     form = written_text(call, 1, "a format").lower() if len(call.values) > 1 else "hex"
     value = text(call, 0)
@@ -538,14 +555,14 @@ RULES = (
     _rule("validate_utf8", (1, 1), always(STRING), lambda call: _UTF8.of(binary(call, 0))),
     _rule("try_validate_utf8", (1, 1), always(STRING), lambda call: _UTF8_OR_NONE.of(binary(call, 0))),
     _rule("make_valid_utf8", (1, 1), always(STRING), lambda call: _MADE_UTF8.of(binary(call, 0))),
-    _rule("encode", (2, 2), always(BINARY), lambda call: _ENCODE.of(text(call, 0), text(call, 1))),
+    _rule("encode", (2, 2), always(BINARY), _encoded),
     _rule("decode", (2, MANY), _decoded_type, _decoded),
     _rule("to_binary", (1, 2), always(BINARY), _to_binary),
     _rule("try_to_binary", (1, 2), always(BINARY), _to_binary),
 )  # fmt: skip
 ARROW = (
     _SOUNDEX, _LEVENSHTEIN, _JARO_WINKLER, _LUHN_CHECK, _MASK, _SUBSTRING_INDEX, _INSTR, _UNBASE64, _TO_BASE32, _FROM_BASE32,
-    _ENCODE, _DECODE, _IS_UTF8, _UTF8, _UTF8_OR_NONE, _MADE_UTF8, _BETWEEN, _PADDED_LEFT, _PADDED_RIGHT,
+    _ENCODE, *_ENCODE_UTF16.values(), _DECODE, _IS_UTF8, _UTF8, _UTF8_OR_NONE, _MADE_UTF8, _BETWEEN, _PADDED_LEFT, _PADDED_RIGHT,
     _REVERSED, _HEXADECIMAL,
     _STRICT_BASE64,
 )  # fmt: skip

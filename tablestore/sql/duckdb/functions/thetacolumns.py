@@ -17,6 +17,9 @@ _I64: TypeAlias = "npt.NDArray[np.int64]"
 _U64: TypeAlias = "npt.NDArray[np.uint64]"
 _Bools: TypeAlias = "npt.NDArray[np.bool_]"
 _PADDING = 24
+# How many times as large as its keys a matrix of them may be.
+_MOST_PADDING = 3
+_WORD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,24 @@ def of_keys(count: int, rows: _I64, keys: _I64, thetas: "_I64 | None" = None) ->
     limits = np.full(count, WHOLE, np.int64) if thetas is None else thetas
     if ((rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & (keys[1:] > keys[:-1]))).all():
         return ThetaColumn(limits, rows, keys).below(limits)
-    order = _by_row_and_key(rows, keys)
-    rows, keys = rows[order], keys[order]
+    rows, keys = _sorted_by_row_and_key(count, rows, keys)
     is_first = np.ones(len(keys), np.bool_)
     is_first[1:] = (rows[1:] != rows[:-1]) | (keys[1:] != keys[:-1])
     return ThetaColumn(limits, rows[is_first], keys[is_first]).below(limits)
+
+
+def _sorted_by_row_and_key(count: int, rows: _I64, keys: _I64) -> tuple[_I64, _I64]:
+    counts = np.bincount(rows, minlength=count)
+    width = int(counts.max(initial=0))
+    if width * count > _MOST_PADDING * len(rows) or (rows[1:] < rows[:-1]).any():
+        order = _by_row_and_key(rows, keys)
+        return rows[order], keys[order]
+    # Rows of a matrix are sorted without an order of their own; what is put behind their keys is the greatest and stays there.
+    is_key = np.arange(width) < counts[:, None]
+    matrix = np.full((count, width), WHOLE, np.int64)
+    matrix[is_key] = keys
+    matrix.sort(axis=1)
+    return rows, matrix[is_key]
 
 
 def _by_row_and_key(rows: _I64, keys: _I64) -> _I64:
@@ -205,6 +221,9 @@ def _packed(column: ThetaColumn, chosen: _I64) -> pa.Array:
     """The bytes of sketches whose hashes are packed: their differences, in as many bits as the greatest one has."""
     if not len(chosen):
         return pa.array([], pa.binary())
+    counts = column.counts[chosen]
+    if counts.sum() >= max(_WORD * len(chosen), int(counts.max()) * len(chosen) // _MOST_PADDING):
+        return _packed_as_matrix(column, chosen, counts)
     numbers = np.full(len(column.thetas), -1, np.int64)
     numbers[chosen] = np.arange(len(chosen))
     some = numbers[column.rows] >= 0
@@ -249,6 +268,54 @@ def _packed(column: ThetaColumn, chosen: _I64) -> pa.Array:
     written[is_head], written[~is_head] = head[keeps], body
     offsets = np.concatenate(([0], np.cumsum(lengths.sum(axis=1)))).astype(np.int32)
     return pa.Array.from_buffers(pa.binary(), len(chosen), [None, pa.py_buffer(offsets), pa.py_buffer(written)])
+
+
+def _packed_as_matrix(column: ThetaColumn, chosen: _I64, counts: _I64) -> pa.Array:
+    """The bytes of sketches of many hashes, of which none has much less than another: those of as many bits at once."""
+    width = -(-int(counts.max()) // _WORD) * _WORD
+    is_chosen = np.zeros(len(column.thetas), np.bool_)
+    is_chosen[chosen] = True
+    is_key = np.arange(width) < counts[:, None]
+    keys = np.zeros((len(chosen), width), np.int64)
+    keys[is_key] = column.keys if len(chosen) == len(column.thetas) else column.keys[is_chosen[column.rows]]
+    steps = np.diff(keys, axis=1, prepend=0)
+    steps *= is_key
+    bits, thetas = _bit_lengths(steps.max(axis=1)), column.thetas[chosen]
+    has_limit, count_bytes = thetas != WHOLE, -(-_bit_lengths(counts) // 8)
+    forms = bits * 16 + has_limit * 8 + count_bytes
+    chunks, orders = [], []
+    for form in np.unique(forms).tolist():
+        some = np.flatnonzero(forms == form)
+        size, words, counted = form // 16, 1 + form // 8 % 2, form % 8
+        body = _words_of_bits(steps[some].view(np.uint64), size)
+        head = np.zeros((len(some), 8 * words + 8), np.uint8)
+        head[:, :8] = words, 4, THETA_FAMILY, size, counted, READ_ONLY | COMPACT | ORDERED, SEED_HASH & 0xFF, SEED_HASH >> 8
+        head[:, 8:16] = thetas[some].astype("<i8").view(np.uint8).reshape(-1, 8)
+        head[:, 8 * words :] = counts[some].astype("<i8").view(np.uint8).reshape(-1, 8)
+        octets = np.concatenate((head[:, : 8 * words + counted], body), axis=1)
+        lengths = 8 * words + counted + -(-counts[some] * size // 8)
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        kept = octets[:, : int(lengths.max())]
+        written = kept[np.arange(kept.shape[1]) < lengths[:, None]]
+        chunks.append(pa.Array.from_buffers(pa.binary(), len(some), [None, pa.py_buffer(offsets), pa.py_buffer(written)]))
+        orders.append(some)
+    return pa.concat_arrays(chunks).take(pa.array(np.argsort(np.concatenate(orders))))
+
+
+def _words_of_bits(numbers: _U64, size: int) -> "npt.NDArray[np.uint8]":
+    """The bytes of rows of numbers of so many bits each, the first bits first: 64 numbers are as many words as they have bits."""
+    count = len(numbers)
+    columns = np.ascontiguousarray(numbers.reshape(-1, _WORD).T)
+    words = np.zeros((size, columns.shape[1]), np.uint64)
+    for place, column in enumerate(columns):
+        word, bit = divmod(place * size, _WORD)
+        free = _WORD - bit - size
+        if free >= 0:
+            words[word] |= column << np.uint64(free)
+        else:
+            words[word] |= column >> np.uint64(-free)
+            words[word + 1] |= column << np.uint64(_WORD + free)
+    return np.ascontiguousarray(words.T).astype(">u8").view(np.uint8).reshape(count, -1)
 
 
 def _bit_lengths(numbers: _I64) -> _I64:
