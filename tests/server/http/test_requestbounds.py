@@ -162,17 +162,30 @@ def test_what_was_begun_goes_on_to_its_end_and_answers_nobody_twice() -> None:
 
 
 def test_a_request_that_did_not_arrive_is_given_up() -> None:
-    ends: list[str] = []
+    async def run() -> None:
+        given_up = asyncio.Event()
 
-    async def reading(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await plain(scope, receive, send)
-        except asyncio.CancelledError:
-            ends.append("given up")
-            raise
+        async def reading(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                given_up.set()
 
-    assert request(RequestTimeLimit(reading, 0), headers=[(b"content-length", b"5")], body=None).status == 408
-    assert ends == ["given up"]
+        async def receive() -> Message:
+            raise AssertionError("nothing arrives")
+
+        async def send(message: Message) -> None: ...
+
+        started = [(b"content-length", b"5")]
+        # A turn of the loop, in which the request begins.
+        await RequestTimeLimit(reading, 0.001)({"type": "http", "path": "/", "headers": started}, receive, send)
+        await asyncio.wait_for(given_up.wait(), 30)
+
+    asyncio.run(run())
+
+
+def test_a_length_of_thousands_of_digits_is_too_long() -> None:
+    assert request(RequestSizeLimit(plain, RequestSizes()), headers=[(b"content-length", b"9" * 5000)]).status == 413
 
 
 def test_an_answer_that_has_begun_is_not_begun_again() -> None:
