@@ -3,6 +3,7 @@
 import logging
 import re
 import sys
+from ipaddress import ip_address
 from typing import Annotated
 
 import typer
@@ -23,7 +24,7 @@ DEFAULT_PORT = 8181
     "serve",
     "tablestore serve --warehouse /data/warehouse",
     "tablestore serve --warehouse /data/warehouse --port 0 --json",
-    "tablestore serve --warehouse s3://bucket/warehouse --name lake --host 0.0.0.0",
+    "tablestore serve --warehouse s3://bucket/warehouse --name lake --port 9000",
 )
 def serve(
     session: CommandRun,
@@ -49,6 +50,7 @@ def serve(
     except ImportError as error:
         raise missing_package("the service needs the packages starlette and uvicorn", "'tablestore[server]'", error) from error
 
+    _check_loopback(host)
     catalog = session.catalog()
     served_name = _checked_name(name or _default_name(catalog.location))
     session.says_itself = True
@@ -65,6 +67,20 @@ def serve(
 
     listening = Listening(host=host, port=port, grace_s=grace)
     Serving(app=application.app(), liveness=application.liveness, listening=listening, begun=begun).run()
+
+
+def _check_loopback(host: str) -> None:
+    """Refuses addresses that other machines reach: whoever reaches the service may do anything."""
+    try:
+        is_loopback = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not is_loopback:
+        raise ts.InvalidInputError(
+            f"--host {host:.100}: expected an address of this machine alone, such as 127.0.0.1, ::1 or localhost: whoever reaches "
+            "the service may do anything in the warehouse",
+            kind="address",
+        )
 
 
 def _default_name(location: str) -> str:
