@@ -48,7 +48,7 @@ ROOMS = {
     "types": ("*", "userschema", "expression", "filter", "evolution"),
     "format": ("*", "manifest", "index", "parquet", "datafiles"),
     "lsm": ("*", "functions", "merge", "write", "compaction"),
-    "io": ("*", "lock", "opening"),
+    "io": ("*", "lock service", "opening"),
     "store": ("*", "scan", "changes", "write", "history", "commit", "compact"),
     "log": (
         "*",

@@ -37,7 +37,7 @@ METRICS_PATH = "/metrics"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """What a service is started with.
+    """The settings of one service.
 
     ``tokens_required``: also while its store has no token. ``issuer``: a file about an OpenID Connect issuer. ``requests_per_s``:
     of one token, or one address. ``s3_role``: whose keys, narrowed to a table, are handed out; ``storage``: the store's options.

@@ -65,6 +65,14 @@ def test_an_address_that_is_in_use_is_one_message(tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1", "example.com", "::", ""])
+def test_an_address_that_others_reach_is_refused(tmp_path: Path, host: str) -> None:
+    with serve("--warehouse", str(tmp_path), "--port", "0", "--host", host) as process:
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "127.0.0.1" in errors
+
+
 def test_a_request_that_runs_ends_before_the_service_does(tmp_path: Path) -> None:
     with CatalogService(tmp_path / "wh") as service:
         table = orders(ts.open_catalog(str(service.warehouse)))

@@ -403,8 +403,7 @@ class LateColumns(EntryColumns):
         return EntryColumns(self.table)
 
     def loaded_in_turn(self, starts: Sequence[int]) -> Iterator[EntryColumns]:
-        """Where that would read manifests many times, each is read once. Memory: of what is to come about 160 bytes an entry then,
-        compressed."""
+        """As of loaded entries, and each manifest is read once. Memory: of what is to come about 160 bytes an entry, compressed."""
         numbers, rows, order = self._by_manifest()
         turns = np.searchsorted(np.array(starts), order, "right") - 1
         is_first = begins(numbers[order])

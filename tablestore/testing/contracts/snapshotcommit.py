@@ -1,4 +1,4 @@
-"""Holds who publishes snapshots to what is promised: tests to subclass.
+"""Holds a publisher of snapshots to what is promised: tests to subclass.
 
 class TestMine(SnapshotCommitContract):
     @pytest.fixture
@@ -31,7 +31,7 @@ class Opened:
 
 
 class SnapshotCommitContract:
-    """Of the writers of one id one wins, its snapshot is there as it was sent, and a repeated request does no harm."""
+    """Tests that of the writers of one id one wins, its snapshot is there as it was sent, and a repeated request does no harm."""
 
     @pytest.fixture
     def opened(self) -> Callable[[], Opened]:
