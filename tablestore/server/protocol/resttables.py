@@ -21,6 +21,7 @@ from tablestore.server.protocol.exchange import Call, json_inside, understood
 from tablestore.server.protocol.listpages import MAX_RESULTS, PAGE_TOKEN, matching, max_results, page_of
 from tablestore.server.protocol.restschema import parse_changes, parse_columns, parse_options, schema_json
 from tablestore.server.protocol.restservice import RestService, location_of, plain_name, table_id
+from tablestore.table.catalog import tools_of
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn, RenameColumn, SchemaChange
 from tablestore.types.schema import TableSchema
@@ -86,7 +87,7 @@ def create_table(service: RestService, call: Call) -> None:
     schema = json_inside(request, "schema")
     known, others = parse_options(schema)
     primary_keys, partition_keys = understood(lambda: (schema.text_list("primaryKeys"), schema.text_list("partitionKeys")))
-    tools = service.catalog.tools
+    tools = tools_of(service.catalog)
     definition = tools.definition(
         identifier,
         parse_columns(schema, "fields") or _no_columns(schema),
@@ -170,7 +171,7 @@ def register_table(service: RestService, call: Call) -> None:
             )
         )
     try:
-        service.catalog.tools.meta.publish_table(identifier, directory)
+        tools_of(service.catalog).meta.publish_table(identifier, directory)
     except NotFoundError as error:
         raise bad_request(f"expected a table in {directory!r:.200} of the warehouse, found none: {error.message}") from error
 
