@@ -126,10 +126,10 @@ class Catalog:
         AlreadyExistsError, NotFoundError (no such database).
         """
         identifier = parse_identifier(name)
-        definition = self.tools.definition(
+        definition = self._tools.definition(
             identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
-        table, _ = self.tools.create(identifier, definition, ignore_if_exists=ignore_if_exists)
+        table, _ = self._tools.create(identifier, definition, ignore_if_exists=ignore_if_exists)
         return table
 
     def check_new_table(
@@ -142,7 +142,7 @@ class Catalog:
         comment: str | None = None,
     ) -> None:
         """Raise InvalidInputError or UnsupportedError if :meth:`create_table` would refuse these arguments; nothing is made."""
-        self.tools.definition(
+        self._tools.definition(
             parse_identifier(name), schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
 
@@ -173,10 +173,10 @@ class Catalog:
         from tablestore.table.creation.stagedtable import stage
 
         identifier = parse_identifier(name)
-        definition = self.tools.definition(
+        definition = self._tools.definition(
             identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
-        return stage(self.tools, self._record(identifier, "stage", job_id), definition, ignore_if_exists=ignore_if_exists)
+        return stage(self._tools, self._record(identifier, "stage", job_id), definition, ignore_if_exists=ignore_if_exists)
 
     def stage_replacement(
         self,
@@ -200,12 +200,12 @@ class Catalog:
         from tablestore.table.creation.replacement import stage_replacement
 
         identifier = parse_identifier(name)
-        definition = self.tools.definition(
+        definition = self._tools.definition(
             identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
         if not must_exist and not self._meta.has_table(identifier):
             return self.stage_table(name, schema, primary_key, partition_by, options, comment, job_id=job_id)
-        return stage_replacement(self.tools, self._record(identifier, "replace", job_id), definition)
+        return stage_replacement(self._tools, self._record(identifier, "replace", job_id), definition)
 
     def intend_creation(self, job_id: str, name: str, commit_user: str | None = None) -> "VisibleCreation":
         """Begin the creation of a table that is visible at once, and is taken back if its job fails or dies.
@@ -216,26 +216,26 @@ class Catalog:
         from tablestore.table.creation.visiblecreation import VisibleCreation
 
         record = self._record(parse_identifier(name), "create", job_id, commit_user)
-        self.tools.creations.begin(record)
-        return VisibleCreation(self.tools, record)
+        self._tools.creations.begin(record)
+        return VisibleCreation(self._tools, record)
 
     def creation(self, job_id: str) -> "VisibleCreation | None":
         """The creation that :meth:`intend_creation` has begun; None once it is over."""
         from tablestore.catalog.creations import check_job_id
         from tablestore.table.creation.visiblecreation import VisibleCreation
 
-        record = self.tools.creations.find(check_job_id(job_id))
-        return VisibleCreation(self.tools, record) if record is not None and record.kind == "create" else None
+        record = self._tools.creations.find(check_job_id(job_id))
+        return VisibleCreation(self._tools, record) if record is not None and record.kind == "create" else None
 
     def creation_of(self, name: str) -> "CreationRecord | None":
         """The creation on record of the table ``database.name``; None if nobody is making it, or has died doing so."""
         identifier = str(parse_identifier(name))
-        records = self.tools.creations.all()
+        records = self._tools.creations.all()
         return next((record for record in records if record.table == identifier and record.kind != "replace"), None)
 
     def list_creations(self) -> tuple[str, ...]:
         """The jobs that make tables with their first rows, or died doing so, ascending."""
-        return self.tools.creations.job_ids()
+        return self._tools.creations.job_ids()
 
     def sweep_creations(self, older_than: timedelta | None = None, *, dry_run: bool = False) -> "SweepReport":
         """Remove the remains of creations that died: staged tables, logs made for them, tables that were to be taken back.
@@ -245,7 +245,7 @@ class Catalog:
         """
         from tablestore.table.creation.sweep import DEAD_AFTER, sweep
 
-        return sweep(self.tools, DEAD_AFTER if older_than is None else older_than, dry_run=dry_run)
+        return sweep(self._tools, DEAD_AFTER if older_than is None else older_than, dry_run=dry_run)
 
     def release_dead_holds(self, *, dry_run: bool = False) -> "tuple[DeadHold, ...]":
         """Let expiry have the snapshots that are kept for materialized tables that are gone, or died before they came to be.
@@ -255,7 +255,7 @@ class Catalog:
         """
         from tablestore.table.creation.deadleases import release_dead_holds
 
-        return release_dead_holds(self.tools, dry_run=dry_run)
+        return release_dead_holds(self._tools, dry_run=dry_run)
 
     def _record(
         self, identifier: Identifier, kind: "CreationKind", job_id: str | None, commit_user: str | None = None
@@ -279,7 +279,7 @@ class Catalog:
         Only the name of a system table opens a :class:`SystemTable`, which can be read as a table can, and no more.
         """
         plain, separator, suffix = name.partition(SEPARATOR) if isinstance(name, str) else (name, "", "")
-        table = self.tools.open(parse_identifier(plain))
+        table = self._tools.open(parse_identifier(plain))
         return named_part(table, suffix) if separator else table
 
     def forget_cached(self) -> None:
@@ -291,8 +291,7 @@ class Catalog:
         self._shared = Shared()
 
     @property
-    def tools(self) -> CreationTools:
-        """The parts of the catalog, for services and tools."""
+    def _tools(self) -> CreationTools:
         return CreationTools(self._meta, self._clock, self._ids, self._logs, self._shared, self._settings.table_defaults)
 
     def alter_table(
@@ -342,7 +341,7 @@ class Catalog:
     def _readable(self, identifier: Identifier) -> TableContext | None:
         """The context of a table, None if it cannot be read at all."""
         try:
-            return self.tools.context(self._meta.table_files(identifier))
+            return self._tools.context(self._meta.table_files(identifier))
         except TablestoreError:
             return None
 
@@ -359,7 +358,7 @@ class Catalog:
             )
         self._meta.rename_table(old, new, ignore_if_not_exists=ignore_if_not_exists)
         if before is not None:
-            self._logs.moved(before.files.root_uri, self.tools.open(new).context)
+            self._logs.moved(before.files.root_uri, self._tools.open(new).context)
 
     # -- definitions of what has no files of its own
 
@@ -395,3 +394,8 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"Catalog({self._settings.warehouse or self._settings.metastore!r})"
+
+
+def tools_of(catalog: Catalog) -> CreationTools:
+    """The parts of an open catalog, for services and tools."""
+    return catalog._tools

@@ -19,6 +19,7 @@ from tablestore.server.protocol.errorresponse import ResourceType, bad_request, 
 from tablestore.server.protocol.exchange import Call, json_flag, understood
 from tablestore.server.protocol.restservice import RestService
 from tablestore.store.settings import check_writable, table_settings
+from tablestore.table.catalog import tools_of
 from tablestore.types.schema import TableSchema
 
 _DESCRIBED = ("fields", "partitionKeys", "primaryKeys", "options", "comment")
@@ -61,19 +62,19 @@ def _highest_id(value: object) -> int:
 
 def publish_table(service: RestService, call: Call) -> None:
     """Gives a table that lies in a directory of the warehouse its name."""
-    service.catalog.tools.meta.publish_table(_identifier(call), _directory(call))
+    tools_of(service.catalog).meta.publish_table(_identifier(call), _directory(call))
 
 
 def exchange_table(service: RestService, call: Call) -> None:
     """Lets a table and the one in a directory of the warehouse change places."""
     request = call.json()
     table_uuid = understood(lambda: request.optional_text("tableUuid"))
-    service.catalog.tools.meta.exchange_table(_identifier(call), _directory(call), table_uuid=table_uuid)
+    tools_of(service.catalog).meta.exchange_table(_identifier(call), _directory(call), table_uuid=table_uuid)
 
 
 def abandon_arrival(service: RestService, call: Call) -> None:
     """Removes the copies that a dead publication has left."""
-    service.catalog.tools.meta.abandon_arrival(_identifier(call), _directory(call))
+    tools_of(service.catalog).meta.abandon_arrival(_identifier(call), _directory(call))
 
 
 def list_relations(service: RestService, call: Call) -> dict[str, object]:
@@ -146,7 +147,7 @@ _ABOUT = {DefinitionKind.RELATION: ResourceType.VIEW, DefinitionKind.FUNCTION: R
 
 
 def _keeping(service: RestService) -> KeepsDefinitions:
-    meta = service.catalog.tools.meta
+    meta = tools_of(service.catalog).meta
     if not isinstance(meta, KeepsDefinitions):
         raise UnsupportedError("the catalog of this service keeps no views and no functions", kind="no-definitions")
     return meta

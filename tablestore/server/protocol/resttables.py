@@ -23,6 +23,7 @@ from tablestore.server.protocol.restextensions import described_schema, owns_log
 from tablestore.server.protocol.restschema import parse_changes, parse_columns, parse_options, schema_json
 from tablestore.server.protocol.restservice import RestService, location_of, plain_name, table_id
 from tablestore.store.schemas import table_uuid_of
+from tablestore.table.catalog import tools_of
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn, RenameColumn, SchemaChange
 from tablestore.types.schema import TableSchema
@@ -88,11 +89,11 @@ def create_table(service: RestService, call: Call) -> None:
     schema = json_inside(request, "schema")
     if owns_log(call):
         definition = described_schema(service, schema, str(identifier))
-        service.catalog.tools.meta.create_table(identifier, definition, table_uuid=table_uuid_of(definition))
+        tools_of(service.catalog).meta.create_table(identifier, definition, table_uuid=table_uuid_of(definition))
         return
     known, others = parse_options(schema)
     primary_keys, partition_keys = understood(lambda: (schema.text_list("primaryKeys"), schema.text_list("partitionKeys")))
-    tools = service.catalog.tools
+    tools = tools_of(service.catalog)
     definition = tools.definition(
         identifier,
         parse_columns(schema, "fields") or _no_columns(schema),
@@ -141,7 +142,7 @@ def drop_table(service: RestService, call: Call) -> None:
         raise bad_request(f"{name} is a branch: DELETE …/branches/<name> drops one")
     if owns_log(call):
         identifier = Identifier(call.names["database"], name)
-        service.catalog.tools.meta.drop_table(identifier, table_uuid=call.query.get("tableUuid"))
+        tools_of(service.catalog).meta.drop_table(identifier, table_uuid=call.query.get("tableUuid"))
         return
     service.table(call.names)
     service.catalog.drop_table(f"{call.names['database']}.{name}")
@@ -158,7 +159,7 @@ def rename_table(service: RestService, call: Call) -> None:
     service.check_database(new.database)
     try:
         if owns_log(call):
-            service.catalog.tools.meta.rename_table(old, new)
+            tools_of(service.catalog).meta.rename_table(old, new)
             return
         service.catalog.rename_table(str(old), str(new))
     except AlreadyExistsError as error:
@@ -183,7 +184,7 @@ def register_table(service: RestService, call: Call) -> None:
             )
         )
     try:
-        service.catalog.tools.meta.publish_table(identifier, directory)
+        tools_of(service.catalog).meta.publish_table(identifier, directory)
     except NotFoundError as error:
         raise bad_request(f"expected a table in {directory!r:.200} of the warehouse, found none: {error.message}") from error
 

@@ -56,7 +56,9 @@ def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot, *, ne
                 kind="moved-on",
             )
 
-    check(context.snapshots.latest())
+    if newest is not None:
+        # Before anything is copied; each round of the commit looks again.
+        check(context.snapshots.latest())
     return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)}, check=check)
 
 

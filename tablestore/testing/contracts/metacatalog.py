@@ -297,6 +297,10 @@ class MetaCatalogContract:
             catalog.keep_definition(view, relation, "3")
         catalog.drop_database("shop", cascade=True)
         assert not catalog.has_database("shop") and catalog.list_definitions("shop", function) == ()
+        catalog.create_database("shop")
+        catalog.keep_definition(view, DefinitionKind.DATABASE, "what is said of the database itself")
+        catalog.drop_database("shop")
+        assert not catalog.has_database("shop") and catalog.find_definition(view, DefinitionKind.DATABASE) is None
 
     def test_its_lock_is_a_value_that_other_processes_get(self, catalog: MetaCatalog) -> None:
         assert catalog.lock is None or pickle.loads(pickle.dumps(catalog.lock)) == catalog.lock

@@ -100,7 +100,7 @@ def test_a_record_that_was_changed_drops_nothing(place: Place) -> None:
     """Whoever saw the record of a living job has its secret, and cannot make another record of it."""
     catalog = place.open()
     catalog.intend_creation("j1", NAME, commit_user="me").create_table(COLUMNS)[0].append(ROWS)
-    (record,) = catalog.tools.creations.all()
+    (record,) = catalog._tools.creations.all()
     path = f"{CREATIONS_DIR}/j1/intent.json"
     genuine = json.loads(place.files.read(path))
     for changed in ({"commitUser": "me"}, {"kind": "stage"}, {"begunMillis": 1}, {"commitUser": None}, {"secret": "other"}):
@@ -321,7 +321,7 @@ def test_a_table_that_is_a_link_to_another_is_dropped_without_it(tmp_path: Path)
 
 def before_marks(catalog: Catalog, place: Place, job_id: str) -> CreationRecord:
     """Turn a record into what releases before marks wrote: its keys without the secret. The job is dead."""
-    record = catalog.tools.creations.find(job_id)
+    record = catalog._tools.creations.find(job_id)
     assert record is not None
     content = json.loads(place.files.read(f"{CREATIONS_DIR}/{job_id}/intent.json"))
     plant(place, {key: value for key, value in content.items() if key not in (CHECKSUM_KEY, "secret")}, folder=job_id)
@@ -391,7 +391,7 @@ def test_a_sweeper_does_not_go_on_where_the_record_is_exchanged_meanwhile(place:
     """What was read is what counts: the record that comes between the look and the removal is another job's, or a later sweep's."""
     catalog = place.open()
     catalog.intend_creation("j1", "shop.mine", commit_user="me").create_table(COLUMNS)
-    creations = catalog.tools.creations
+    creations = catalog._tools.creations
     record = creations.find("j1")
     assert record is not None
     plant(place, record_of(victim, jobId="j1"), folder="j1")

@@ -302,3 +302,16 @@ def test_columns_that_both_sides_got_are_refused(make: Make) -> None:
         lab.open().fast_forward("work")
     assert refused.value.kind == "schema-changed"
     assert rows_of(lab.open()) == [(1, "a", None)]
+
+
+def test_a_rollback_from_a_snapshot_that_is_no_longer_the_newest_undoes_nothing(make: Make) -> None:
+    lab = make()
+    for number in range(3):
+        lab.write_new((number, "a"))
+    table = lab.open()
+    with pytest.raises(ConflictError, match="newest snapshot of table") as refused:
+        table.rollback_to(1, newest=2)
+    assert refused.value.kind == "moved-on"
+    assert len(rows_of(table)) == 3
+    assert table.rollback_to(1, newest=3) is not None
+    assert rows_of(table) == numbered(range(1), "a")

@@ -19,6 +19,7 @@ from tablestore.types.evolution.schemachanges import (
     RemoveOption,
     RenameColumn,
     SchemaChange,
+    SetForeignOption,
     SetOption,
     SetTableComment,
 )
@@ -433,3 +434,16 @@ def test_an_odd_foreign_table_can_still_be_altered_elsewhere() -> None:
 def test_a_change_that_changes_nothing_is_recognised() -> None:
     assert same_content(base(), after(SetOption("bucket", "2"), ChangeComment("price", None)))
     assert not same_content(base(), after(ChangeComment("price", "")))
+
+
+def test_an_option_of_other_engines_is_kept_beside_ours_which_stay_checked() -> None:
+    first = after(SetForeignOption("sink.parallelism", "3"))
+    assert first.options == {**base().options, "sink.parallelism": "3"}
+    assert after(SetForeignOption("sink.parallelism", None), schema=first).options == base().options
+    assert after(SetForeignOption("none.of.those", None)).options == base().options
+    with pytest.raises(InvalidInputError, match="SetOption"):
+        after(SetForeignOption("bucket", "7"))
+    with pytest.raises(InvalidInputError, match="num-retained"):
+        after(SetOption("snapshot.num-retained.min", "9"), SetOption("snapshot.num-retained.max", "3"), schema=first)
+    with pytest.raises(InvalidInputError, match="unknown table option"):
+        after(SetOption("none.of.those", "1"), schema=first)
