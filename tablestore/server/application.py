@@ -68,7 +68,7 @@ def unaudited(record: AuditRecord) -> None:
 
 @dataclass(slots=True)
 class Liveness:
-    """Whether the service is ending, and how many requests it is at. Used by the thread of the event loop alone."""
+    """Tells if the service is ending, and how many requests it is at. Used by the thread of the event loop alone."""
 
     is_ending: bool = False
     running: int = 0

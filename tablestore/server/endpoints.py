@@ -94,7 +94,7 @@ class Endpoint:
         return RequestObjects(about=self.about, names={_KEYS[key]: name for key, name in names.items() if key in _KEYS})
 
 
-_OBJECTS = ("table", "view", "function")
+_OBJECTS = ("table", "view", "function", "object")
 _ABOUT = {Scope.CATALOG: ResourceType.DATABASE, Scope.DATABASE: ResourceType.DATABASE, Scope.OBJECT: ResourceType.TABLE}
 _KEYS = {
     "database": ResourceType.DATABASE,
@@ -102,6 +102,7 @@ _KEYS = {
     "tableId": ResourceType.TABLE,
     "view": ResourceType.VIEW,
     "function": ResourceType.FUNCTION,
+    "object": ResourceType.DEFINITION,
     "tag": ResourceType.TAG,
     "branch": ResourceType.BRANCH,
     "version": ResourceType.SNAPSHOT,
@@ -187,14 +188,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _table("POST", "/publish", restextensions.publish_table, Role.OWNER),
     _table("POST", "/exchange", restextensions.exchange_table, Role.OWNER),
     _table("POST", "/abandon", restextensions.abandon_arrival, Role.OWNER),
-    _database("GET", "/definitions/relations", restextensions.list_relations, Need.SIGHT),
-    _database("GET", "/definitions/functions", restextensions.list_functions, Need.SIGHT),
-    _object("GET", "/definitions/relations/{view}", restextensions.get_relation, Role.READER, ResourceType.VIEW),
-    _object("PUT", "/definitions/relations/{view}", restextensions.keep_relation, Role.OWNER, ResourceType.VIEW),
-    _object("DELETE", "/definitions/relations/{view}", restextensions.drop_relation, Role.OWNER, ResourceType.VIEW),
-    _object("GET", "/definitions/functions/{function}", restextensions.get_function, Role.READER, ResourceType.FUNCTION),
-    _object("PUT", "/definitions/functions/{function}", restextensions.keep_function, Role.OWNER, ResourceType.FUNCTION),
-    _object("DELETE", "/definitions/functions/{function}", restextensions.drop_function, Role.OWNER, ResourceType.FUNCTION),
+    _database("GET", "/definitions/{kind}", restextensions.list_definitions, Need.SIGHT),
+    _object("GET", "/definitions/{kind}/{object}", restextensions.get_definition, Role.READER, ResourceType.DEFINITION),
+    _object("PUT", "/definitions/{kind}/{object}", restextensions.keep_definition, Role.OWNER, ResourceType.DEFINITION),
+    _object("DELETE", "/definitions/{kind}/{object}", restextensions.drop_definition, Role.OWNER, ResourceType.DEFINITION),
     _object("GET", "/views/{view}", restviews.get_view, Role.READER, ResourceType.VIEW),
     _object("POST", "/views/{view}", restviews.alter_view, Role.OWNER, ResourceType.VIEW),
     _object("DELETE", "/views/{view}", restviews.drop_view, Role.OWNER, ResourceType.VIEW),

@@ -14,7 +14,7 @@ from tests.support.served import PRINCIPALS, Served, ids_of, orders, rows, servi
 
 NAMES = {
     "prefix": "wh", "database": "shop", "table": "orders", "view": "dear", "function": "double_it", "tag": "t1", "branch": "b1",
-    "version": "1", "tableId": "x",
+    "version": "1", "tableId": "x", "kind": "relations", "object": "dear",
 }  # fmt: skip
 # The paths of the protocol, by https://github.com/apache/paimon docs/static/rest-catalog-open-api.yaml.
 PROTOCOL = """
@@ -61,10 +61,8 @@ GET POST DELETE /v1/{prefix}/databases/{database}/functions/{function}
 POST /v1/{prefix}/databases/{database}/tables/{table}/publish
 POST /v1/{prefix}/databases/{database}/tables/{table}/exchange
 POST /v1/{prefix}/databases/{database}/tables/{table}/abandon
-GET /v1/{prefix}/databases/{database}/definitions/relations
-GET PUT DELETE /v1/{prefix}/databases/{database}/definitions/relations/{view}
-GET /v1/{prefix}/databases/{database}/definitions/functions
-GET PUT DELETE /v1/{prefix}/databases/{database}/definitions/functions/{function}
+GET /v1/{prefix}/databases/{database}/definitions/{kind}
+GET PUT DELETE /v1/{prefix}/databases/{database}/definitions/{kind}/{object}
 """
 
 

@@ -1,7 +1,7 @@
 """Answers what tablestore's own client asks beyond the protocol, so that a catalog of metastore = rest does all that one does.
 
     …/tables/{table}/publish, exchange, abandon     a table that was made elsewhere in the warehouse gets its name, or a place
-    …/definitions/relations|functions/{name}        views, functions and tables with a connector, as their text
+    …/definitions/{kind}/{object}                   views, functions and tables with a connector, as their text
     ?own-log=true                                   of creations, removals and renamings: the client sees to the table's log itself
 
 A definition is text to a catalog; who may keep one may make a view.
@@ -15,7 +15,7 @@ from tablestore.format.schemafile import decode_schema
 from tablestore.format.sealed import JsonObject
 from tablestore.io.filestore import check_path
 from tablestore.server.access.roles import Resource
-from tablestore.server.protocol.errorresponse import ResourceType, bad_request, missing
+from tablestore.server.protocol.errorresponse import RequestRefused, ResourceType, bad_request, missing
 from tablestore.server.protocol.exchange import Call, json_flag, understood
 from tablestore.server.protocol.restservice import RestService
 from tablestore.store.settings import check_writable, table_settings
@@ -77,73 +77,32 @@ def abandon_arrival(service: RestService, call: Call) -> None:
     tools_of(service.catalog).meta.abandon_arrival(_identifier(call), _directory(call))
 
 
-def list_relations(service: RestService, call: Call) -> dict[str, object]:
-    """The names of the relations of a database that the caller sees."""
-    return _listed(service, call, DefinitionKind.RELATION)
-
-
-def list_functions(service: RestService, call: Call) -> dict[str, object]:
-    """The names of the functions of a database that the caller sees."""
-    return _listed(service, call, DefinitionKind.FUNCTION)
-
-
-def get_relation(service: RestService, call: Call) -> dict[str, object]:
-    """The text of a relation."""
-    return _text(service, call, DefinitionKind.RELATION)
-
-
-def get_function(service: RestService, call: Call) -> dict[str, object]:
-    """The text of a function."""
-    return _text(service, call, DefinitionKind.FUNCTION)
-
-
-def keep_relation(service: RestService, call: Call) -> None:
-    """Keeps a relation."""
-    _keep(service, call, DefinitionKind.RELATION)
-
-
-def keep_function(service: RestService, call: Call) -> None:
-    """Keeps a function."""
-    _keep(service, call, DefinitionKind.FUNCTION)
-
-
-def drop_relation(service: RestService, call: Call) -> None:
-    """Drops a relation."""
-    _drop(service, call, DefinitionKind.RELATION)
-
-
-def drop_function(service: RestService, call: Call) -> None:
-    """Drops a function."""
-    _drop(service, call, DefinitionKind.FUNCTION)
-
-
-def _listed(service: RestService, call: Call, kind: DefinitionKind) -> dict[str, object]:
+def list_definitions(service: RestService, call: Call) -> dict[str, object]:
+    """The names of the definitions of a kind that the caller sees."""
     database = call.names["database"]
-    names = _keeping(service).list_definitions(database, kind)
+    names = _keeping(service).list_definitions(database, _kind(call))
     return {"names": [name for name in names if call.principal.sees(Resource(database, name))]}
 
 
-def _text(service: RestService, call: Call, kind: DefinitionKind) -> dict[str, object]:
-    identifier = _defined(call, kind)
-    text = _keeping(service).find_definition(identifier, kind)
+def get_definition(service: RestService, call: Call) -> dict[str, object]:
+    """The text of a definition."""
+    text = _keeping(service).find_definition(_defined(call), _kind(call))
     if text is None:
-        raise missing(_ABOUT[kind], identifier.table, f"there is no {kind.value.removesuffix('s')} {identifier}")
+        raise _missing(call)
     return {"text": text}
 
 
-def _keep(service: RestService, call: Call, kind: DefinitionKind) -> None:
+def keep_definition(service: RestService, call: Call) -> None:
+    """Keeps a definition."""
     request = call.json()
-    text = understood(lambda: request.text("text"))
-    _keeping(service).keep_definition(_defined(call, kind), kind, text, replace=json_flag(request, "replace", default=False))
+    text, replaces = understood(lambda: request.text("text")), json_flag(request, "replace", default=False)
+    _keeping(service).keep_definition(_defined(call), _kind(call), text, replace=replaces)
 
 
-def _drop(service: RestService, call: Call, kind: DefinitionKind) -> None:
-    identifier = _defined(call, kind)
-    if not _keeping(service).drop_definition(identifier, kind):
-        raise missing(_ABOUT[kind], identifier.table, f"there is no {kind.value.removesuffix('s')} {identifier}")
-
-
-_ABOUT = {DefinitionKind.RELATION: ResourceType.VIEW, DefinitionKind.FUNCTION: ResourceType.FUNCTION}
+def drop_definition(service: RestService, call: Call) -> None:
+    """Drops a definition."""
+    if not _keeping(service).drop_definition(_defined(call), _kind(call)):
+        raise _missing(call)
 
 
 def _keeping(service: RestService) -> KeepsDefinitions:
@@ -153,8 +112,21 @@ def _keeping(service: RestService) -> KeepsDefinitions:
     return meta
 
 
-def _defined(call: Call, kind: DefinitionKind) -> Identifier:
-    return Identifier(call.names["database"], call.names["view" if kind is DefinitionKind.RELATION else "function"])
+def _kind(call: Call) -> DefinitionKind:
+    try:
+        return DefinitionKind(call.names["kind"])
+    except ValueError:
+        kinds = ", ".join(kind.value for kind in DefinitionKind)
+        raise bad_request(f"expected a kind of definitions ({kinds}), found {call.names['kind']!r:.40}") from None
+
+
+def _defined(call: Call) -> Identifier:
+    return Identifier(call.names["database"], call.names["object"])
+
+
+def _missing(call: Call) -> RequestRefused:
+    name = _defined(call)
+    return missing(ResourceType.DEFINITION, name.table, f"there is no definition of {name} of the kind {_kind(call).value}")
 
 
 def _identifier(call: Call) -> Identifier:
