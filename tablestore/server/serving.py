@@ -53,7 +53,7 @@ class Serving:
 
     def run(self) -> None:
         """Serves until a signal. Raises InvalidInputError for an address that it cannot have."""
-        listener = _bound(self.listening)
+        listener = bound(self.listening)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         config = uvicorn.Config(
@@ -110,10 +110,12 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _bound(listening: Listening) -> socket.socket:
+def bound(listening: Listening) -> socket.socket:
+    """A socket that listens there. Raises InvalidInputError."""
     try:
         family, _, _, _, address = socket.getaddrinfo(listening.host, listening.port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # With its protocol named: the event loop sends small answers at once (TCP_NODELAY) on such sockets alone.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise InvalidInputError(
             f"cannot listen at {listening.host!r}: {error.strerror}; pass --host with an address of this machine"

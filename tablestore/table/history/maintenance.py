@@ -85,8 +85,9 @@ class Maintenance:
         """
         from tablestore.table.history import restore
 
+        context = self._present
         target = self._named_snapshot(snapshot_id, tag, "rollback_to")
-        return restore.rollback_to(self._present, self._logs, target, newest=newest)
+        return restore.rollback_to(context, self._logs, target, newest=newest)
 
     # -- tags
 
