@@ -1,7 +1,7 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
     base -> types -> json -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
-    -> environment -> materialized -> tableenvironment -> cli, connectors
+    -> environment -> materialized -> tableenvironment -> server -> cli, connectors
 
 Every import counts, also one inside a function, behind TYPE_CHECKING, or by a text ("tablestore.lazy:imported"): who needs the name
 of a thing to the right knows too much.
@@ -23,7 +23,7 @@ from tests.support.syntax import parsed
 
 # The layers from left to right; of those in one step neither imports the other, but for the base.
 LAYERS = (
-    "bounds brokers errors clock htmltext ids lazy memo names options progress recursion redaction secretnames timepoint",
+    "bounds brokers errors clock htmltext ids lazy memo names options progress recursion redaction secretnames timepoint units",
     "types",
     "json",
     "format",
@@ -38,6 +38,7 @@ LAYERS = (
     "environment",
     "materialized",
     "tableenvironment",
+    "server",
     "cli",
     "testing __main__",
 )
@@ -104,6 +105,7 @@ ROOMS = {
         "figures folder",
         "inspection",
     ),
+    "server": ("access", "*", "page"),
     "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
 }
 # Base names that several modules have, and the one thing that they are about. Commands and contracts need no reason: each is called
@@ -140,6 +142,7 @@ PLAINLY_DESCRIBED = (
     "environment",
     "materialized",
     "tableenvironment",
+    "server",
     "cli",
     "testing",
 )
