@@ -27,6 +27,8 @@ from tablestore.server.page.warehouseview import view_warehouse
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemkinds import SEPARATOR
 
+View = Callable[[PageContext], object]
+"""Computes the value that a page shows."""
 HTML = "text/html; charset=utf-8"
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 
@@ -43,7 +45,7 @@ class PageRoute:
     """A route of a page. ``need`` None: it takes no role, and shows what the caller sees. ``template`` None: no page but a file."""
 
     path: str
-    view: Callable[[PageContext], object]
+    view: View
     template: str | None
     scope: PageScope = PageScope.CATALOG
     need: Role | None = None
@@ -89,7 +91,7 @@ def view_asset(context: PageContext) -> Asset:
 _TABLE = "/tables/{database}/{table}"
 
 
-def _of_table(path: str, view: Callable[[PageContext], object], template: str) -> PageRoute:
+def _of_table(path: str, view: View, template: str) -> PageRoute:
     return PageRoute(path=path, view=view, template=template, scope=PageScope.OBJECT, need=Role.READER)
 
 
@@ -162,13 +164,13 @@ class PageService:
         )
         try:
             if route.need is not None and not principal.may(route.need, route.resource(names)):
-                raise NotFoundError(f"there is no {' '.join(str(route.resource(names)).split())[:300]} here", kind="no-such-table")
+                raise NotFoundError(f"there is no table or view {str(route.resource(names))[:300]}", kind="no-such-table")
             view = route.view(context)
             if route.template is None:
                 return _file(view)
             text = self._rendered(route.template, view, context)
         except TablestoreError as error:
-            view = _error_view(error)
+            view = error_view(error)
             return PageAnswer(
                 status=view.status, content_type=HTML, body=self._rendered("error.html", view, context).encode(), headers=_HEADERS
             )
@@ -200,7 +202,8 @@ def _file(view: object) -> PageAnswer:
     raise AssertionError(f"{type(view).__name__} is no file")
 
 
-def _error_view(error: TablestoreError) -> ErrorView:
+def error_view(error: TablestoreError) -> ErrorView:
+    """The page that says why there is no other."""
     match error:
         case NotFoundError():
             return ErrorView(status=404, title="Not here", message=error.message)

@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tablestore.server.page.chartdrawing import bar_chart
 from tablestore.server.page.graphdrawing import freshness_word, graph_drawing, history_chart
+from tablestore.server.page.graphview import GraphNode
 from tablestore.server.page.pagelinks import SECTIONS, Links
 from tablestore.server.page.plandrawing import plan_drawing
 from tablestore.table.inspect.bucketdrawing import bucket_table, bucket_title
@@ -60,7 +61,16 @@ class PageTemplates:
 
     def render(self, template: str, view: object, links: Links, *, now_ms: int, caller: str = "") -> str:
         """The page of a view. ``caller``: the name that is shown as who looks."""
-        return self._environment.get_template(template).render(view=view, links=links, now_ms=now_ms, caller=caller)
+
+        def link_of(node: GraphNode) -> str | None:
+            if not node.name:
+                return None
+            if node.kind == "materialized":
+                return links.materialized(node.database, node.name)
+            return links.view(node.database, node.name) if node.kind == "view" else links.table(node.database, node.name)
+
+        values = {"view": view, "links": links, "now_ms": now_ms, "caller": caller, "link_of": link_of}
+        return self._environment.get_template(template).render(values)
 
 
 def asset(name: str) -> bytes:
