@@ -7,8 +7,8 @@ from tablestore.materialized.figures.freshnessfigures import PastRefresh
 from tablestore.server.page.graphview import Freshness, GraphNode, GraphView
 from tablestore.units import human_duration, iso_time
 
-_BOX, _HEIGHT, _ACROSS, _DOWN, _EDGE = 212, 62, 84, 22, 10
-_NAME_CHARACTERS = 25
+_BOX, _HEIGHT, _ACROSS, _DOWN, _EDGE = 236, 62, 72, 22, 10
+_NAME_CHARACTERS = 28
 _WORDS = {
     Freshness.GOOD: "fresh",
     Freshness.NEAR: "nearly due",

@@ -59,7 +59,7 @@ def bucket_title(picture: BucketPicture) -> str:
 
 def bucket_sentence(picture: BucketPicture, *, keyed: bool) -> str:
     """The figures of a bucket, and the work that is left in it."""
-    parts = [f"{picture.files:,} files", human_bytes(picture.size_bytes), f"{picture.rows:,} rows stored"]
+    parts = [_files(picture.files), human_bytes(picture.size_bytes), f"{picture.rows:,} rows stored"]
     if picture.bucket == POSTPONE_BUCKET:
         parts.append("waits for a compaction, and is not read")
     elif keyed:
@@ -83,8 +83,7 @@ def run_drawing(run: RunPicture, *, keyed: bool) -> HtmlText:
         place = {"x": min(left * _WIDTH, _WIDTH - width), "y": 1, "width": width, "height": _HEIGHT - 2, "rx": 1}
         colour = {"fill": _FRESH if fresh else _COMPACTED, "fill-opacity": 0.75 if number % 2 else 1}
         bars.append(html_element("rect", {**look, **place, **colour}, html_element("title", None, title)))
-    count = f"{len(run.files):,} files" if len(run.files) != 1 else "1 file"
-    return _picture(f"level {run.level}: {count}, {human_bytes(run.size_bytes)}", _HEIGHT, bars)
+    return _picture(f"level {run.level}: {_files(len(run.files))}, {human_bytes(run.size_bytes)}", _HEIGHT, bars)
 
 
 def depth_drawing(picture: BucketPicture) -> HtmlText:
@@ -127,6 +126,10 @@ def _bars(files: Sequence[FileBar]) -> list[tuple[float, float, str]]:
 def _title(group: Sequence[FileBar]) -> str:
     figures = f"{sum(file.rows for file in group):,} rows, {human_bytes(sum(file.size_bytes for file in group))}"
     return f"{group[0].name}: {figures}" if len(group) == 1 else f"{len(group):,} files: {figures}"
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number:,} files"
 
 
 def _heat(depth: int) -> str:

@@ -1,6 +1,7 @@
 """Fills a warehouse with all that pages have to show: odd texts, every kind of table, a history, late tables, broken ones."""
 
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ def fill(folder: Path) -> ts.Catalog:
 
 
 def _keyed(catalog: ts.Catalog) -> None:
-    options = {"bucket": 2, "changelog-producer": "input", "write-only": True}
+    options = {"bucket": 2, "write-only": True}
     schema = "id BIGINT, item STRING COMMENT 'what was sold', price DECIMAL(10, 2), day DATE"
     orders = catalog.create_table("Shop.orders", schema, "id", options=options, comment="every order, as it is now")
     for start in range(0, 60, 10):
@@ -34,7 +35,7 @@ def _keyed(catalog: ts.Catalog) -> None:
             {
                 "id": pa.array(ids, pa.int64()),
                 "item": [f"item {number % 7}" for number in ids],
-                "price": pa.array([number for number in ids], pa.int64()).cast(pa.decimal128(10, 2)),
+                "price": pa.array([Decimal(number) for number in ids], pa.decimal128(10, 2)),
                 "day": [date(2026, 1, 1 + number % 28) for number in ids],
             }
         )
@@ -42,9 +43,9 @@ def _keyed(catalog: ts.Catalog) -> None:
     orders.create_tag("end-of-january")
     orders.delete("id < 5")
     orders.compact(full=True)
-    orders.upsert(pa.table({"id": pa.array([7, 500], pa.int64()), "item": [MARKUP, None]}), missing_columns="fill")
+    orders.upsert(pa.table({"id": pa.array([7, 500], pa.int64()), "item": [MARKUP, None]}), missing_columns="null")
     orders.create_branch("try.1", tag="end-of-january")
-    orders.branch("try.1").upsert(pa.table({"id": pa.array([1], pa.int64())}), missing_columns="fill")
+    orders.branch("try.1").upsert(pa.table({"id": pa.array([1], pa.int64())}), missing_columns="null")
 
 
 def _append(catalog: ts.Catalog) -> None:
@@ -74,7 +75,7 @@ def _derived(catalog: ts.Catalog) -> None:
             "REFRESH_MODE = FULL AS SELECT item, count(*) AS n, sum(price) AS total FROM Shop.orders WHERE item IS NOT NULL "
             "GROUP BY item",
             "ALTER MATERIALIZED TABLE Shop.totals REFRESH",
-            "CREATE MATERIALIZED TABLE Shop.top FRESHNESS = INTERVAL '2' DAY REFRESH_MODE = FULL AS "
+            "CREATE MATERIALIZED TABLE Shop.top FRESHNESS = INTERVAL '12' HOUR REFRESH_MODE = FULL AS "
             "SELECT item, n FROM Shop.totals WHERE item <> '<&\"''>' ORDER BY n DESC LIMIT 3",
             "ALTER MATERIALIZED TABLE Shop.top REFRESH",
             "INSERT INTO Shop.orders VALUES (900, 'late', 3.5, DATE '2026-02-01')",
