@@ -128,11 +128,13 @@ class PageAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorView:
-    """The page of an error."""
+    """The page of an error. ``database`` and ``table``: the table that cannot be read, whose other pages may be."""
 
     status: int
     title: str
     message: str
+    database: str = ""
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +172,7 @@ class PageService:
                 return _file(view)
             text = self._rendered(route.template, view, context)
         except TablestoreError as error:
-            view = error_view(error)
+            view = error_view(error, names)
             return PageAnswer(
                 status=view.status, content_type=HTML, body=self._rendered("error.html", view, context).encode(), headers=_HEADERS
             )
@@ -202,7 +204,7 @@ def _file(view: object) -> PageAnswer:
     raise AssertionError(f"{type(view).__name__} is no file")
 
 
-def error_view(error: TablestoreError) -> ErrorView:
+def error_view(error: TablestoreError, names: Mapping[str, str]) -> ErrorView:
     """The page that says why there is no other."""
     match error:
         case NotFoundError():
@@ -211,4 +213,5 @@ def error_view(error: TablestoreError) -> ErrorView:
             return ErrorView(status=403, title="Not for you", message=error.message)
         case UnsupportedError() | InvalidInputError():
             return ErrorView(status=400, title="That cannot be shown", message=error.message)
-    return ErrorView(status=503, title="It cannot be read", message=error.message)
+    table = names.get("table", "")
+    return ErrorView(status=503, title="It cannot be read", message=error.message, database=names.get("database", ""), table=table)

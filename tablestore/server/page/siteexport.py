@@ -87,7 +87,7 @@ def write_site(catalog: Catalog, folder: Path, *, clock: Clock | None = None) ->
             try:
                 text = templates.render(_TEMPLATES[page.view], page.view(asked), links, now_ms=context.now_ms)
             except TablestoreError as error:
-                text = templates.render("error.html", error_view(error), links, now_ms=context.now_ms)
+                text = templates.render("error.html", error_view(error, page.names), links, now_ms=context.now_ms)
                 unreadable.append(page.path)
             _write(folder / page.path, text.encode())
         for name in ASSETS:

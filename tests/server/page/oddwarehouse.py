@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import tablestore as ts
 
-MARKUP = "<script>alert(\"x\")</script>&amp;'`\u202e\u00e9\U0001f4a1"
+MARKUP = '<script>alert("x")</script>&amp;\'`\u202e\u00e9\U0001f4a1'
 COLUMN = "a <b> & \"c\" 'd'"
 
 

@@ -16,7 +16,9 @@ def answer(service: PageService, principal: Principal, address: str) -> PageAnsw
     parts = urlsplit(address)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     for route in PAGE_ROUTES:
-        pattern = re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", re.escape(f"{service.prefix}{route.path}").replace(r"\{", "{").replace(r"\}", "}"))
+        pattern = re.sub(
+            r"\{(\w+)\}", r"(?P<\1>[^/]+)", re.escape(f"{service.prefix}{route.path}").replace(r"\{", "{").replace(r"\}", "}")
+        )
         if match := re.fullmatch(pattern, parts.path):
             return service.answer(route, principal, {key: unquote(text) for key, text in match.groupdict().items()}, query)
     raise LookupError(address)

@@ -26,7 +26,7 @@
         if (status) status.textContent = "It is up to date by itself.";
       });
       events.addEventListener("error", () => {
-        if (status) status.textContent = "The connection is gone; it is tried again.";
+        if (status && events.readyState === EventSource.CLOSED) status.textContent = "The connection is gone: load the page again.";
       });
     }
 
