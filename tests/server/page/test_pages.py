@@ -133,10 +133,8 @@ def test_the_search_finds_tables_by_a_part_of_their_name(service: PageService) -
 
 def test_a_commit_says_which_rows_came_went_and_changed(service: PageService) -> None:
     texts = facts_of(page(service, "/page/tables/Shop/orders/history")).texts
-    assert (
-        {"+20", "+10", "~10", "\N{MINUS SIGN}5"} <= set(texts)
+    assert {"+20", "+10", "~10", "\N{MINUS SIGN}5"} <= set(texts)
     assert "tag end-of-january" in texts and "branch try.1 begins" in texts
-    )
     changed = facts_of(page(service, "/page/tables/Shop/orders/history/2")).texts
     assert {"+I", "-U", "+U"} <= set(changed)
     assert "changed no row" in page(service, "/page/tables/Shop/orders/history/8")
