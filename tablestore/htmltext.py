@@ -1,7 +1,35 @@
-"""Shows objects in notebooks: as a title and a small table, or as they print."""
+"""Writes HTML and SVG with every text escaped, and shows objects in notebooks: as a title and a small table, or as they print."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
+
+
+class HtmlText(str):
+    """A text that is HTML: what it was made from is escaped. Templates that escape by themselves leave it as it is."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def html_element(tag: str, attributes: Mapping[str, object] | None = None, *children: object) -> HtmlText:
+    """An element of HTML or SVG. Attributes that are None are left out; children are escaped, unless they are HTML already."""
+    pairs = "".join(f' {name}="{escape(_text(value))}"' for name, value in (attributes or {}).items() if value is not None)
+    return HtmlText(f"<{tag}{pairs}>{html_join(children)}</{tag}>")
+
+
+def html_join(parts: Iterable[object]) -> HtmlText:
+    """Parts one behind the other; texts are escaped, unless they are HTML already."""
+    return HtmlText("".join(part if isinstance(part, HtmlText) else escape(str(part)) for part in parts))
+
+
+def _text(value: object) -> str:
+    """A number of a picture with at most two digits behind the point."""
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def html_card(kind: str, name: str, rows: Mapping[str, object]) -> str:

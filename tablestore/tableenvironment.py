@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from tablestore.materialized.due import DueRefresh
     from tablestore.materialized.evolution.evolution import TableEvolution
     from tablestore.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
+    from tablestore.materialized.figures.refreshplan import RefreshPlan
     from tablestore.materialized.folder.folderplan import FolderPlan, PlannedStatement
     from tablestore.materialized.folder.sqlfolder import Declaration
     from tablestore.materialized.materializedtable import MaterializedTable
@@ -290,6 +291,14 @@ class TableEnvironment(DeprecatedNames):
         from tablestore.materialized.storing import find_materialized
 
         return tuple(past_refreshes(find_materialized(self._session, parse_path(path))))
+
+    def refresh_plan(self, path: str) -> "RefreshPlan":
+        """The rule of the refreshes of a materialized table: from changes of its sources, or of all rows, and why. No engine is
+        needed. Raises NotFoundError, InvalidInputError for another table."""
+        from tablestore.materialized.figures.refreshplan import plan_of
+        from tablestore.materialized.storing import find_materialized
+
+        return plan_of(self._session, find_materialized(self._session, parse_path(path)))
 
     def plan_folder(self, folder: str | os.PathLike[str], *, blue_green: bool = False) -> "FolderPlan":
         """The changes that the SQL files of a folder would make; they hold CREATE OR ALTER MATERIALIZED TABLE statements, and

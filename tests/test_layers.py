@@ -23,7 +23,7 @@ from tests.support.syntax import parsed
 
 # The layers from left to right; of those in one step neither imports the other, but for the base.
 LAYERS = (
-    "bounds brokers errors clock htmltext ids lazy memo names options progress recursion redaction secretnames timepoint",
+    "bounds brokers errors clock htmltext ids lazy memo names options progress recursion redaction secretnames timepoint units",
     "types",
     "json",
     "format",
@@ -105,7 +105,7 @@ ROOMS = {
         "figures folder",
         "inspection",
     ),
-    "server": ("http", "*", "access", "protocol", "endpoints", "application", "serving", "teamservice"),
+    "server": ("http", "*", "access", "protocol", "page", "endpoints", "application", "serving", "teamservice"),
     "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
 }
 # Base names that several modules have, and the one thing that they are about. Commands and contracts need no reason: each is called

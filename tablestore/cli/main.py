@@ -95,6 +95,11 @@ class Program(LateGroup):
         "doctor": verb("doctor", "Check Python, Java, libraries and the warehouse; `tablestore verify` checks a table."),
         "sql": verb("sql", "Run SQL statements."),
         "serve": verb("serve", "Serve the catalog of a warehouse over Paimon's REST protocol, until Ctrl-C or SIGTERM."),
+        "page": verb(
+            "page",
+            "Write the pages of a warehouse as files: tables, history, storage, the graph of materialized tables; open "
+            "index.html.",
+        ),
         "table": inner(TableGroup, "Tables: make them, look at them, read them, change them."),
         "mt": inner(MaterializedGroup, "Materialized tables: how fresh they are, and refreshing them."),
         "db": noun("database", "The databases of a warehouse."),

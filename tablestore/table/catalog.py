@@ -1,6 +1,6 @@
 """The handle of a catalog: databases and tables by name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -289,6 +289,10 @@ class Catalog:
         file that others removed.
         """
         self._shared = Shared()
+
+    def narrowed(self, narrow: Callable[[MetaCatalog], MetaCatalog]) -> "Catalog":
+        """The same catalog as ``narrow`` shows it, such as to a caller who may read only some of its tables."""
+        return Catalog(narrow(self._meta), self._clock, self._ids, self._settings)
 
     @property
     def _tools(self) -> CreationTools:

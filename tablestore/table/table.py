@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.format.snapshot import Snapshot
-from tablestore.htmltext import html_card
+from tablestore.htmltext import html_card, html_element
 from tablestore.names import Names, check_reference, split_names
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from tablestore.table.write.inputrows import Rows
     from tablestore.table.write.writer import TableWriter
     from tablestore.types.evolution.schemachanges import SchemaChange
+
+# Of a table in a notebook: buckets that are drawn, and up to how many files it has then.
+_DRAWN_BUCKETS, _DRAWN_FILES = 4, 1_000
 
 
 class Table(Maintenance):
@@ -479,7 +482,27 @@ class Table(Maintenance):
             "partitioned by": ", ".join(schema.partition_keys),
             "comment": schema.comment,
         }
-        return html_card("Table", self._name, {key: value for key, value in facts.items() if value})
+        card = html_card("Table", self._name, {key: value for key, value in facts.items() if value})
+        return card + self._drawing()
+
+    def _drawing(self) -> str:
+        """The largest buckets as pictures, of a table that has few files; nothing where they cannot be read."""
+        from tablestore.store.filesums import summed_files
+        from tablestore.table.inspect.bucketdrawing import bucket_table, bucket_title
+        from tablestore.table.inspect.bucketpicture import describe_buckets
+
+        try:
+            latest = self._context.snapshots.latest()
+            sums = summed_files(self._context.manifests, latest, "bucket")
+            if sum(one.files for one in sums) > _DRAWN_FILES:
+                return ""
+            pictures = describe_buckets(self._context, latest)
+        except TablestoreError:
+            # What is known without its files is shown all the same.
+            return ""
+        drawn = sorted(pictures, key=lambda picture: -picture.size_bytes)[:_DRAWN_BUCKETS]
+        keyed = self._context.schema.is_keyed
+        return "".join(html_element("div", None, bucket_title(one), bucket_table(one, keyed=keyed)) for one in drawn)
 
 
 def _is_predicate(value: object) -> bool:

@@ -12,10 +12,10 @@ import tablestore as ts
 from tablestore.cli.command import CommandRun, TableName, command
 from tablestore.cli.text.render import OutputColumn
 from tablestore.cli.text.safetext import safe
-from tablestore.cli.text.units import human_bytes, iso_time
 from tablestore.options import is_table_option
 from tablestore.redaction import shown_options
 from tablestore.types.typestring import type_to_sql
+from tablestore.units import human_bytes, iso_time
 
 if TYPE_CHECKING:
     from tablestore.table.inspect.bucketpicture import BucketPicture

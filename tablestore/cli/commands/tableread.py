@@ -9,8 +9,8 @@ from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, TableName, command
 from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.cli.text.render import OutputColumn
-from tablestore.cli.text.units import parse_time
 from tablestore.names import split_names
+from tablestore.units import parse_time
 
 app = typer.Typer()
 

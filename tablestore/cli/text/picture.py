@@ -13,9 +13,9 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from tablestore.cli.text.safetext import safe
-from tablestore.cli.text.units import human_bytes
 from tablestore.table.inspect.bucketpicture import BucketPicture, RunPicture, cells_of
 from tablestore.types.schema import POSTPONE_BUCKET
+from tablestore.units import human_bytes
 
 SHOWN_RUNS = 12
 _LABEL = 6

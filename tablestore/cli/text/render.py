@@ -20,8 +20,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from tablestore.cli.text.safetext import safe, safe_json, safe_lines
-from tablestore.cli.text.units import human_age, human_bytes, iso_time
 from tablestore.lazy import lazy
+from tablestore.units import human_age, human_bytes, iso_time
 
 # What is piped on is written without rich: it is loaded when something is drawn.
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tablestore.cli.rows import rowtext
 from tablestore.cli.rows.rowtext import slices, to_csv_columns, to_json_lines, to_plain_lines
 from tablestore.cli.text.safetext import UNSAFE, safe, safe_lines
-from tablestore.cli.text.units import human_age, human_bytes, iso_time, parse_time
 from tablestore.errors import InvalidInputError
+from tablestore.units import human_age, human_bytes, iso_time, parse_time
 
 
 def parsed(batch: pa.RecordBatch) -> list[Any]:

@@ -8,8 +8,8 @@ from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, TableName, command
 from tablestore.cli.commands.changes.consumeoptions import ConsumeOptions, Delivery, Shown, TopicForm
 from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Limit, OutputFile
-from tablestore.cli.text.units import parse_time
 from tablestore.names import split_names
+from tablestore.units import parse_time
 
 app = typer.Typer()
 

@@ -9,7 +9,7 @@ from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, command
 from tablestore.cli.commands.materialized.refreshes import Name
 from tablestore.cli.text.render import OutputColumn
-from tablestore.cli.text.units import human_duration
+from tablestore.units import human_duration
 
 if TYPE_CHECKING:
     from tablestore.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
