@@ -126,7 +126,7 @@ class Application:
         if self.liveness.is_ending:
             return json_response({"ready": False, "reason": "ending"}, 503)
         try:
-            await self._in_thread(lambda: self.service.catalog.list_databases())
+            await self.in_thread(lambda: self.service.catalog.list_databases())
         except (TablestoreError, RequestRefused) as error:
             LOG.warning("not ready: %s", error)
             return json_response({"ready": False, "reason": "the warehouse does not answer"}, 503)
@@ -143,7 +143,7 @@ class Application:
                 try:
                     exchange.body = await self._body(request)
                     exchange.names = path_names(endpoint.path, request)
-                    response = await self._in_thread(lambda: self._recorded(exchange, began_s))
+                    response = await self.in_thread(lambda: self._recorded(exchange, began_s))
                 except RequestRefused as refused:
                     response = error_answer(refused.response, exchange.request_id)
                 finally:
@@ -154,7 +154,7 @@ class Application:
 
         return handle
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def in_thread(self, work: Callable[[], T]) -> T:
         """The result of ``work`` in one of the threads. Raises RequestRefused if none becomes free in time."""
         if self._free_threads is None:
             self._free_threads = anyio.CapacityLimiter(self.threads)
@@ -217,15 +217,19 @@ class Application:
         except Exception:
             return fault_answer(endpoint.name, request_id)
 
+    def check_rate(self, principal: Principal) -> None:
+        """Raises RequestRefused if the caller sends too many requests."""
+        if self.limiter is not None and (refusal := self.limiter.refusal(f"principal {principal.name}")) is not None:
+            self.metrics.rejected(refusal.reason)
+            raise RequestRefused(ErrorResponse(code=refusal.status, message=refusal.message, retry_after_s=refusal.retry_after_s))
+
     def _decided(self, exchange: "_Exchange") -> Call:
         """The call, once its caller is known and may make it. Raises Unauthenticated, RequestRefused."""
         request, endpoint = exchange.request, exchange.endpoint
         exchange.decision = Decision.UNAUTHENTICATED
         principal = self.authenticate(request.headers.get("authorization"), self.service.clock.now_ms())
         exchange.principal, exchange.decision = principal.name, Decision.DENIED
-        if self.limiter is not None and (refusal := self.limiter.refusal(f"principal {principal.name}")) is not None:
-            self.metrics.rejected(refusal.reason)
-            raise RequestRefused(ErrorResponse(code=refusal.status, message=refusal.message, retry_after_s=refusal.retry_after_s))
+        self.check_rate(principal)
         call = Call(principal=principal, names=exchange.names, query=dict(request.query_params), body=exchange.body)
         if "prefix" in call.names:
             check_prefix(self.service, call.names["prefix"])

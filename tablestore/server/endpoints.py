@@ -40,7 +40,7 @@ class Scope(Enum):
 
 
 class Need(Enum):
-    """What a route asks of a caller instead of a role."""
+    """Conditions of a route in place of a role."""
 
     SIGHT = "the caller sees the object: it has a role on it, or on something in it"
     BODY = "the handler asks for roles on the objects in the body"
@@ -64,7 +64,7 @@ class Endpoint:
 
     @property
     def need_text(self) -> str:
-        """What it asks of a caller, for logs."""
+        """The role or condition, for logs."""
         return self.need.value if isinstance(self.need, Role) else self.need.name.lower()
 
     def resource(self, names: Mapping[str, str]) -> Resource:

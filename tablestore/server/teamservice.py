@@ -22,12 +22,16 @@ from tablestore.server.access.accessstore import AccessStore, CurrentTokens
 from tablestore.server.access.auditlog import AuditLog
 from tablestore.server.access.denials import Unauthenticated
 from tablestore.server.access.identities import Authenticator, IssuedTokens
-from tablestore.server.access.roles import CATALOG, Principal, Role
+from tablestore.server.access.roles import CATALOG, Principal, Resource, Role
 from tablestore.server.application import ANONYMOUS, Application, unaudited
 from tablestore.server.http.address import Bind, check_tls_files, decide_bind
 from tablestore.server.http.guard import GuardSettings, guarded
 from tablestore.server.http.hosts import host_rules
 from tablestore.server.http.requestrate import RequestLimiter, RequestRate
+from tablestore.server.page.pagecontext import AccessLine
+from tablestore.server.page.pageroutes import PageService
+from tablestore.server.page.queryrunner import DuckdbRunner
+from tablestore.server.pagemounting import PREFIX, page_routes
 from tablestore.server.protocol.restservice import NoTokens, RestService
 from tablestore.server.protocol.s3tokens import S3TableTokens
 from tablestore.table.catalog import Catalog
@@ -40,7 +44,8 @@ class ServiceSettings:
     """The settings of one service.
 
     ``tokens_required``: also while its store has no token. ``issuer``: a file about an OpenID Connect issuer. ``requests_per_s``:
-    of one token, or one address. ``s3_role``: whose keys, narrowed to a table, are handed out; ``storage``: the store's options.
+    of one token, or one address. ``query_role``: may run queries on the page; None: nobody. ``s3_role``: whose keys, narrowed to a
+    table, are handed out; ``storage``: the store's options.
     """
 
     name: str
@@ -57,6 +62,7 @@ class ServiceSettings:
     audit_log: str | None = None
     requests_per_s: float = 2000.0
     s3_role: str | None = None
+    query_role: Role | None = None
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -81,7 +87,9 @@ def build_service(settings: ServiceSettings, catalog: Catalog, store: AccessStor
 
     Raises InvalidInputError for settings that are wrong or unsafe, StorageError for a store or log that cannot be read or written.
     """
-    callers = _Callers(store, _issuer(settings.issuer, clock), is_strict=settings.tokens_required or settings.issuer is not None)
+    callers = _Callers(
+        store, _issuer(settings.issuer, clock), clock, is_strict=settings.tokens_required or settings.issuer is not None
+    )
     bind = decide_bind(
         settings.host,
         settings.port,
@@ -112,7 +120,16 @@ def build_service(settings: ServiceSettings, catalog: Catalog, store: AccessStor
     guard = GuardSettings(
         hosts=host_rules(settings.host, settings.allowed_hosts, settings.allowed_origins), is_secure=bind.is_secure
     )
-    routes = [Route(METRICS_PATH, _metrics(application, callers.authenticate, clock), methods=["GET"], name="metrics")]
+    pages = PageService(
+        catalog=catalog,
+        clock=clock,
+        grants=callers.grants_on,
+        runner=None if settings.query_role is None else DuckdbRunner(catalog=catalog),
+        query_role=settings.query_role or Role.ADMIN,
+        prefix=PREFIX,
+    )
+    routes = page_routes(application, pages)
+    routes += [Route(METRICS_PATH, _metrics(application, callers.authenticate, clock), methods=["GET"], name="metrics")]
     app = guarded(application.app(routes=routes), guard, limiter=limiter, ids=ids, on_refusal=application.metrics.rejected)
     return TeamService(app=app, application=application, bind=bind, has_tokens=callers.are_needed(), audit_log=audit_log)
 
@@ -120,8 +137,8 @@ def build_service(settings: ServiceSettings, catalog: Catalog, store: AccessStor
 class _Callers:
     """Knows the callers of a service by what its store holds now."""
 
-    def __init__(self, store: AccessStore | None, issued: IssuedTokens | None, *, is_strict: bool) -> None:
-        self._store, self._is_strict = store, is_strict
+    def __init__(self, store: AccessStore | None, issued: IssuedTokens | None, clock: Clock, *, is_strict: bool) -> None:
+        self._store, self._clock, self._is_strict = store, clock, is_strict
         self._tokens = None if store is None else CurrentTokens(store)
         self._authenticator = None if self._tokens is None else Authenticator(self._tokens, issued)
 
@@ -136,6 +153,19 @@ class _Callers:
         if self._authenticator is None:
             raise Unauthenticated("there is no store of tokens")
         return self._authenticator.authenticate(header, now_millis)
+
+    def grants_on(self, resource: Resource) -> list[AccessLine]:
+        """Who may do what on an object, by name."""
+        now_ms, scopes = self._clock.now_ms(), set(resource.scopes())
+        tokens = () if self._tokens is None else self._tokens().by_hash.values()
+        lines = [
+            AccessLine(name=token.name, role=grant.role.value, scope=str(grant.resource))
+            for token in tokens
+            if token.is_live(now_ms)
+            for grant in token.grants
+            if grant.resource in scopes
+        ]
+        return sorted(lines, key=lambda line: (line.name, line.role, line.scope))
 
     def rules(self) -> Any:
         """The rules for queries."""

@@ -166,6 +166,45 @@ def test_figures_are_for_readers_of_the_catalog(team: Team) -> None:
     )
 
 
+def test_pages_show_a_caller_what_it_sees_and_ask_a_browser_for_its_token(team: Team) -> None:
+    team.catalog.create_database("secret")
+    team.catalog.create_table("secret.plans", "id BIGINT")
+    with team.client() as client:
+        assert client.http.get("/").url.path == "/page" and "plans" in client.http.get("/page").text
+        token = team.token("ada", Role.READER, Resource("shop"))
+        asked = client.http.get("/page")
+        assert asked.status_code == 401 and asked.headers["www-authenticate"].startswith("Basic ")
+        shown = client.http.get("/page", auth=("anybody", token))
+        assert shown.status_code == 200 and "orders" in shown.text and "plans" not in shown.text
+        assert client.http.get("/page/tables/secret/plans", auth=("", token)).status_code == 404
+        table = client.http.get("/page/tables/shop/orders", auth=("", token))
+        assert "a@b" in table.text and "script-src 'self'" in table.headers["content-security-policy"]
+        assert client.http.get("/page/tables/shop/orders", auth=("", "wrong")).status_code == 401
+        assert client.http.get("/page/tables/shop/orders", headers={"authorization": "Basic %%%"}).status_code == 401
+
+
+def test_a_table_with_a_rule_for_its_caller_is_on_no_page(team: Team) -> None:
+    token, owner = team.token("ada", Role.READER), team.token("eve", Role.OWNER)
+    rule = QueryRule(table=Resource("shop", "orders"), roles=(Role.READER,), column_masks=(("email", None),))
+    team.store.change(lambda document: replace(document, rules=(rule,)))
+    with team.client(replace(SETTINGS, query_role=Role.READER)) as client:
+        for path in ("/page", "/page/tables/shop/orders", "/page/query?sql=SELECT * FROM shop.orders"):
+            assert "a@b" not in client.http.get(path, auth=("", token)).text
+        assert client.http.get("/page/tables/shop/orders", auth=("", token)).status_code == 404
+        assert "a@b" in client.http.get("/page/tables/shop/orders", auth=("", owner)).text
+
+
+def test_queries_on_the_page_are_for_the_role_that_has_them(team: Team) -> None:
+    reader, writer = team.token("ada", Role.READER), team.token("eve", Role.WRITER)
+    query = "/page/query?q=SELECT%20email%20FROM%20shop.orders&sql=SELECT%20email%20FROM%20shop.orders"
+    with team.client(replace(SETTINGS, query_role=Role.WRITER)) as client:
+        assert "a@b" in client.http.get(query, auth=("", writer)).text
+        refused = client.http.get(query, auth=("", reader))
+        assert refused.status_code == 403 and "a@b" not in refused.text
+    with team.client() as client:
+        assert "a@b" not in client.http.get(query, auth=("", writer)).text
+
+
 @pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("localhost", 200), ("evil.example", 421)])
 def test_a_name_that_is_not_its_own_is_refused(team: Team, host: str, status: int) -> None:
     with team.client(host=host) as client:

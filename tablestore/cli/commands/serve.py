@@ -13,6 +13,7 @@ from tablestore.cli.command import CommandRun, command
 from tablestore.cli.commands.token import TokensFile, token_store
 from tablestore.clock import SystemClock
 from tablestore.lazy import missing_package
+from tablestore.server.access.roles import Role
 
 if TYPE_CHECKING:
     from tablestore.server.access.accessstore import AccessStore
@@ -71,6 +72,9 @@ def serve(
         str | None,
         typer.Option("--s3-role", metavar="ARN", help="Hand out keys of this role, narrowed to one table, to clients of S3."),
     ] = None,
+    query_role: Annotated[
+        Role | None, typer.Option("--query-role", help="Who may run read-only queries on the page, and those above; else nobody.")
+    ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, max=512, help="Requests that are worked on at a time.")] = 16,
     grace: Annotated[
         float, typer.Option("--grace", min=0, metavar="SECONDS", help="How long running requests may take when the service ends.")
@@ -109,6 +113,7 @@ def serve(
         audit_log=audit_log,
         requests_per_s=rate,
         s3_role=s3_role,
+        query_role=query_role,
         storage=session.storage,
     )
     built = build_service(settings, catalog, _store_of_tokens(session, tokens), SystemClock(), session.ids)

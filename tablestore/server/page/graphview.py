@@ -25,7 +25,7 @@ HIDDEN = "a table that you do not see"
 
 
 class Freshness(StrEnum):
-    """How fresh a node is against its target: what it is coloured by."""
+    """Ranks a node by its lag against its target: nodes are coloured by it."""
 
     SOURCE = "source"
     GOOD = "good"
@@ -101,7 +101,7 @@ def view_materialized(context: PageContext) -> MaterializedView:
 
 
 def freshness_of(figures: FreshnessFigures) -> Freshness:
-    """How fresh a materialized table is against its target."""
+    """The rank of a materialized table by its lag against its target."""
     if figures.error is not None or figures.lag_ms is None:
         return Freshness.FAILED
     if figures.status == "SUSPENDED":
