@@ -22,11 +22,11 @@ class Place:
 def lay_out(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> Mapping[str, Place]:
     """The place of each node; an edge is from a source to what is made of it. Edges that close a circle are left out."""
     sources: dict[str, list[str]] = {node: [] for node in nodes}
-    made: dict[str, list[str]] = {node: [] for node in nodes}
+    readers: dict[str, list[str]] = {node: [] for node in nodes}
     for source, target in dict.fromkeys(edges):
         if source in sources and target in sources and source != target:
             sources[target].append(source)
-            made[source].append(target)
+            readers[source].append(target)
     columns = _columns(nodes, sources)
     rows: list[list[str]] = [[] for _ in range(max(columns.values(), default=-1) + 1)]
     for node in nodes:
@@ -35,7 +35,7 @@ def lay_out(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> Mapping[s
         forward = sweep % 2 == 0
         for column in rows if forward else reversed(rows):
             places = {node: row for line in rows for row, node in enumerate(line)}
-            near = sources if forward else made
+            near = sources if forward else readers
             column.sort(key=lambda node: (_middle([places[other] for other in near[node]], places[node]), places[node]))
     return {node: Place(number, row) for number, column in enumerate(rows) for row, node in enumerate(column)}
 

@@ -150,16 +150,16 @@ def _counted(table: Table, line: CommitLine) -> CommitLine:
 
 def _change_rows(table: Table, snapshot: Snapshot, page: int) -> tuple[tuple[str, ...], RowsPart, bool]:
     start, wanted = (page - 1) * ROWS_A_PAGE, ROWS_A_PAGE + 1
-    batches, passed, taken = [], 0, 0
+    batches, passed, count = [], 0, 0
     try:
         if snapshot.commit_kind.keeps_rows:
             return (), RowsPart(error="this commit changed no row: it only rewrote files, or counted them"), False
         for batch in table.changes(snapshot.id - 1, snapshot.id).to_batches():
-            rows = batch.slice(min(max(start - passed, 0), batch.num_rows), wanted - taken)
-            passed, taken = passed + batch.num_rows, taken + rows.num_rows
+            rows = batch.slice(min(max(start - passed, 0), batch.num_rows), wanted - count)
+            passed, count = passed + batch.num_rows, count + rows.num_rows
             if rows.num_rows:
                 batches.append(rows)
-            if taken == wanted:
+            if count == wanted:
                 break
     except TablestoreError as error:
         return (), RowsPart(error=error.message), False
@@ -167,7 +167,7 @@ def _change_rows(table: Table, snapshot: Snapshot, page: int) -> tuple[tuple[str
         return (), rows_part(table.schema.empty_table()), False
     shown = pa.Table.from_batches(batches).slice(0, ROWS_A_PAGE)
     kinds = tuple(shown.column(ROW_KIND_COLUMN).to_pylist())
-    return kinds, rows_part(shown.drop_columns([ROW_KIND_COLUMN])), taken == wanted
+    return kinds, rows_part(shown.drop_columns([ROW_KIND_COLUMN])), count == wanted
 
 
 def _all_tags(table: Table) -> tuple[Tag, ...]:
