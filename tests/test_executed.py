@@ -39,6 +39,8 @@ ALLOWED = {
     ("tablestore/environment/rows/insert.py", "entry_points"): INSTALLED,
     ("tablestore/materialized/workflows.py", "entry_points"): INSTALLED,
     ("tablestore/environment/session/engines.py", "entry_points"): INSTALLED,
+    ("tablestore/catalog/settings.py", "entry_points"): INSTALLED,
+    ("tablestore/catalog/opening.py", "entry_points"): INSTALLED,
 }
 
 

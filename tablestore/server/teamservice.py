@@ -155,7 +155,7 @@ class _Callers:
         return self._authenticator.authenticate(header, now_millis)
 
     def grants_on(self, resource: Resource) -> list[AccessLine]:
-        """Who may do what on an object, by name."""
+        """The roles on an object, by the names of those who have them."""
         now_ms, scopes = self._clock.now_ms(), set(resource.scopes())
         tokens = () if self._tokens is None else self._tokens().by_hash.values()
         lines = [

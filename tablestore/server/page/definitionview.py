@@ -118,7 +118,7 @@ def view_definition(context: PageContext) -> DefinitionView:
 
 
 def view_readers(context: PageContext) -> ReadersView:
-    """Who follows the table of the path; with ``topic`` in the query its broker is asked how far the topic is.
+    """The readers of the table of the path; with ``topic`` in the query its broker is asked how far the topic is.
 
     Raises NotFoundError, InvalidInputError.
     """

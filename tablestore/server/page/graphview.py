@@ -25,7 +25,7 @@ HIDDEN = "a table that you do not see"
 
 
 class Freshness(StrEnum):
-    """Ranks a node by its lag against its target: nodes are coloured by it."""
+    """The freshness of a node against its target, which it is coloured by."""
 
     SOURCE = "source"
     GOOD = "good"
@@ -101,7 +101,7 @@ def view_materialized(context: PageContext) -> MaterializedView:
 
 
 def freshness_of(figures: FreshnessFigures) -> Freshness:
-    """The rank of a materialized table by its lag against its target."""
+    """The freshness of a materialized table against its target."""
     if figures.error is not None or figures.lag_ms is None:
         return Freshness.FAILED
     if figures.status == "SUSPENDED":

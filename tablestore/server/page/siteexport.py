@@ -83,9 +83,9 @@ def write_site(catalog: Catalog, folder: Path, *, clock: Clock | None = None) ->
     templates, known, unreadable = PageTemplates(), frozenset(page.path for page in pages), []
     try:
         for page in pages:
-            links, page_context = SiteLinks(page.path, known), replace(context, names=page.names, query=page.query)
+            links, request = SiteLinks(page.path, known), replace(context, names=page.names, query=page.query)
             try:
-                text = templates.render(_TEMPLATES[page.view], page.view(page_context), links, now_ms=context.now_ms)
+                text = templates.render(_TEMPLATES[page.view], page.view(request), links, now_ms=context.now_ms)
             except TablestoreError as error:
                 text = templates.render("error.html", error_view(error, page.names), links, now_ms=context.now_ms)
                 unreadable.append(page.path)

@@ -27,7 +27,7 @@ MOST_COLUMNS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableHead:
-    """What stands above every page of a table. ``plain``: the name without its branch."""
+    """The head above every page of a table. ``plain``: the name without its branch."""
 
     database: str
     name: str
@@ -123,7 +123,7 @@ def view_table(context: PageContext) -> TableView:
 
 
 def head_of(context: PageContext, table: Table) -> TableHead:
-    """What stands above every page of a table."""
+    """The head above every page of a table."""
     name = context.names["table"]
     try:
         branches = tuple(branch.name for branch in table.branches())

@@ -133,7 +133,7 @@ def _urgency(line: CareLine) -> tuple[int, str, str]:
 
 
 def table_kind(table: Table) -> str:
-    """What a table is, in a word."""
+    """The kind of a table, in a word."""
     if is_materialized(table.options()):
         return "materialized"
     return "keyed" if table.primary_key else "append"
