@@ -23,7 +23,7 @@ def drop_branch(service: RestService, call: Call) -> None:
 
 
 def rename_branch(service: RestService, call: Call) -> None:
-    """Is not supported: readers and writers of a branch know it by its name."""
+    """Refuses: a branch keeps its name, which other branches and clients know it by."""
     raise RequestRefused(
         ErrorResponse(code=501, message="a branch keeps its name: create another one at a tag of it, and drop this one")
     )
