@@ -58,17 +58,17 @@ def list_partitions_by_names(service: RestService, call: Call) -> dict[str, obje
 
 
 def list_partitions_by_filter(service: RestService, call: Call) -> dict[str, object]:
-    """Is not supported: clients filter the list."""
+    """Refuses: clients filter the list."""
     raise RequestRefused(ErrorResponse(code=501, message="list the partitions, and filter them"))
 
 
 def create_partitions(service: RestService, call: Call) -> dict[str, object]:
-    """Is not supported: a partition comes with its first rows."""
+    """Refuses: a partition comes with its first rows."""
     raise RequestRefused(ErrorResponse(code=501, message="a partition comes with its first rows; write them"))
 
 
 def mark_done_partitions(service: RestService, call: Call) -> None:
-    """Is not supported: clients mark partitions by a file."""
+    """Refuses: clients mark partitions by a file."""
     raise RequestRefused(
         ErrorResponse(
             code=501, message="this service keeps no marks of partitions: partition.mark-done-action=success-file makes files"
