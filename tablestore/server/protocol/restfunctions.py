@@ -167,7 +167,7 @@ def _described(name: str, source: JsonObject) -> dict[str, object]:
 
 
 def _protocol(source: JsonObject) -> dict[str, object]:
-    """What the protocol says of a function; of one that a session has made, what there is to say."""
+    """The protocol's description of a function; of one that a session has made, as far as it has words for it."""
     kept = source.content.get(_PROTOCOL)
     if isinstance(kept, dict):
         return dict(kept)
