@@ -5,10 +5,23 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, FileStore
+from tablestore.io.filestore import (
+    READ_LIMIT_BYTES,
+    CopiesFiles,
+    ExchangesDirectories,
+    FileInfo,
+    FileStore,
+    RenamesDirectories,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_ABILITIES = (
+    (RenamesDirectories, "rename_directory"),
+    (ExchangesDirectories, "exchange_directories"),
+    (CopiesFiles, "copy_file"),
+)
 
 
 @dataclass(frozen=True)
@@ -16,6 +29,12 @@ class WrappedFileStore:
     """``inner``, with every verb as it is there; subclasses change some, or the paths."""
 
     inner: FileStore
+
+    def keep_abilities(self) -> None:
+        """Has what ``inner`` can beyond the protocol, under the same paths: callers look whether it is there."""
+        for ability, verb in _ABILITIES:
+            if isinstance(self.inner, ability):
+                object.__setattr__(self, verb, getattr(self.inner, verb))
 
     def real_path(self, path: str) -> str:
         """The path of a file or directory in ``inner``."""

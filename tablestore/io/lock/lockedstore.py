@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 
 from tablestore.errors import UnsupportedError
-from tablestore.io.filestore import CopiesFiles, ExchangesDirectories, PublishesAlone, RenamesDirectories, check_path
+from tablestore.io.filestore import PublishesAlone, check_path
 from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.wrapped import WrappedFileStore
 
@@ -26,13 +26,7 @@ class LockedFileStore(WrappedFileStore):
     lock: CatalogLock
 
     def __post_init__(self) -> None:
-        # Callers of these operations ask whether they are there.
-        if isinstance(self.inner, RenamesDirectories):
-            object.__setattr__(self, "rename_directory", self.inner.rename_directory)
-        if isinstance(self.inner, ExchangesDirectories):
-            object.__setattr__(self, "exchange_directories", self.inner.exchange_directories)
-        if isinstance(self.inner, CopiesFiles):
-            object.__setattr__(self, "copy_file", self.inner.copy_file)
+        self.keep_abilities()
 
     @property
     def can_publish(self) -> bool:

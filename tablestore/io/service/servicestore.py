@@ -6,7 +6,6 @@ as ever.
 
 from dataclasses import dataclass
 
-from tablestore.io.filestore import CopiesFiles, ExchangesDirectories, RenamesDirectories
 from tablestore.io.service.serviceclient import ServiceClient
 from tablestore.io.wrapped import WrappedFileStore
 
@@ -18,13 +17,7 @@ class ServiceFileStore(WrappedFileStore):
     service: ServiceClient
 
     def __post_init__(self) -> None:
-        # Callers of these operations look whether they are there.
-        if isinstance(self.inner, RenamesDirectories):
-            object.__setattr__(self, "rename_directory", self.inner.rename_directory)
-        if isinstance(self.inner, ExchangesDirectories):
-            object.__setattr__(self, "exchange_directories", self.inner.exchange_directories)
-        if isinstance(self.inner, CopiesFiles):
-            object.__setattr__(self, "copy_file", self.inner.copy_file)
+        self.keep_abilities()
 
     @property
     def can_publish(self) -> bool:

@@ -5,11 +5,13 @@ which ``%`` stands at the end; a backslash takes the meaning from the sign behin
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
+from tablestore.errors import TablestoreError
 from tablestore.names import is_number
-from tablestore.server.protocol.errorresponse import bad_request
+from tablestore.server.protocol.errorresponse import RequestRefused, bad_request
 
 T = TypeVar("T")
 
@@ -23,6 +25,15 @@ def page_of(names: Iterable[str], query: Mapping[str, str]) -> tuple[list[str], 
     after, most = query.get(PAGE_TOKEN), max_results(query)
     ordered = sorted(name for name in names if after is None or name > after)
     return ordered[:most], ordered[most - 1] if len(ordered) > most else None
+
+
+def readable(names: Iterable[str], describe: Callable[[str], T]) -> list[T]:
+    """The descriptions of these names; those that cannot be read, or are gone by now, are left out."""
+    described = []
+    for name in names:
+        with suppress(RequestRefused, TablestoreError):
+            described.append(describe(name))
+    return described
 
 
 def number_page(numbers: Iterable[int], query: Mapping[str, str]) -> tuple[list[int], str | None]:

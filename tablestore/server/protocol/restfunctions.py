@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from tablestore.catalog.definitions import DefinitionKind
 from tablestore.environment.session.keptfunctions import SQL
 from tablestore.environment.session.keptobjects import VERSION, parsed_definition
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import InvalidInputError
 from tablestore.format.paths import content_uuid
 from tablestore.format.sealed import JsonObject
 from tablestore.server.access.roles import Resource
-from tablestore.server.protocol.errorresponse import RequestRefused, ResourceType, bad_request, missing, name_conflict
+from tablestore.server.protocol.errorresponse import ResourceType, bad_request, missing, name_conflict
 from tablestore.server.protocol.exchange import Call, json_flag, json_inside, json_items, understood
-from tablestore.server.protocol.listpages import matching, page_of
+from tablestore.server.protocol.listpages import matching, page_of, readable
 from tablestore.server.protocol.restschema import check_foreign_option, parse_columns
 from tablestore.server.protocol.restservice import RestService
 from tablestore.server.protocol.resttables import global_page
@@ -39,12 +39,7 @@ def list_function_details(service: RestService, call: Call) -> dict[str, object]
     """A page of the functions of a database, each as :func:`get_function` answers; those that cannot be read are left out."""
     database = call.names["database"]
     names, token = page_of(_visible(service, call), call.query)
-    details = []
-    for name in names:
-        try:
-            details.append(_described(name, _definition(service, database, name)))
-        except (RequestRefused, TablestoreError):
-            continue
+    details = readable(names, lambda name: _described(name, _definition(service, database, name)))
     return {"functionDetails": details, "nextPageToken": token}
 
 

@@ -18,7 +18,7 @@ from tablestore.server.protocol.errorresponse import (
     name_conflict,
 )
 from tablestore.server.protocol.exchange import Call, json_inside, understood
-from tablestore.server.protocol.listpages import MAX_RESULTS, PAGE_TOKEN, matching, max_results, page_of
+from tablestore.server.protocol.listpages import MAX_RESULTS, PAGE_TOKEN, matching, max_results, page_of, readable
 from tablestore.server.protocol.restextensions import described_schema, owns_log
 from tablestore.server.protocol.restschema import parse_changes, parse_columns, parse_options, schema_json
 from tablestore.server.protocol.restservice import RestService, location_of, plain_name, table_id
@@ -44,12 +44,7 @@ def list_table_details(service: RestService, call: Call) -> dict[str, object]:
     database = call.names["database"]
     query = {**call.query, MAX_RESULTS: str(min(max_results(call.query), _MOST_DETAILS))}
     names, token = page_of(_visible(service, call, database), query)
-    details = []
-    for name in names:
-        try:
-            details.append(_described(service.table_named(database, name), database, name))
-        except (RequestRefused, TablestoreError):
-            continue
+    details = readable(names, lambda name: _described(service.table_named(database, name), database, name))
     return {"tableDetails": details, "nextPageToken": token}
 
 

@@ -19,7 +19,7 @@ from tablestore.format.sealed import JsonObject
 from tablestore.server.access.roles import Resource, Role
 from tablestore.server.protocol.errorresponse import RequestRefused, ResourceType, bad_request, missing, name_conflict
 from tablestore.server.protocol.exchange import Call, json_inside, json_items, understood
-from tablestore.server.protocol.listpages import matching, page_of
+from tablestore.server.protocol.listpages import matching, page_of, readable
 from tablestore.server.protocol.restschema import check_foreign_option, parse_columns
 from tablestore.server.protocol.restservice import RestService
 from tablestore.server.protocol.resttables import global_page
@@ -39,12 +39,7 @@ def list_view_details(service: RestService, call: Call) -> dict[str, object]:
     """A page of the views of a database, each as :func:`get_view` answers; those that cannot be read are left out."""
     database = call.names["database"]
     names, token = page_of(_visible(service, call), call.query)
-    details = []
-    for name in names:
-        try:
-            details.append(_described(name, _definition(service, database, name)))
-        except (RequestRefused, TablestoreError):
-            continue
+    details = readable(names, lambda name: _described(name, _definition(service, database, name)))
     return {"viewDetails": details, "nextPageToken": token}
 
 
