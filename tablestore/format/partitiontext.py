@@ -43,6 +43,8 @@ def partition_dir(
             f"expected one type and value per partition key {list(partition_keys)}, found {len(types)} types and "
             f"{len(values)} values"
         )
+    if not partition_keys:
+        return ""
     texts = partition_texts(types, values, default_name, legacy)
     return "/".join(f"{escape_path_name(key)}={escape_path_name(text)}" for key, text in zip(partition_keys, texts, strict=True))
 

@@ -13,10 +13,16 @@ from tablestore.catalog.opening import open_meta_catalog
 from tablestore.catalog.settings import parse_catalog_settings
 from tablestore.errors import NotFoundError, StorageError
 from tablestore.ids import SystemIds
-from tablestore.store.commit.snapshotcommit import ServiceCommit, snapshot_commit
+from tablestore.store.commit.committerfactory import committer
+from tablestore.store.commit.snapshotcommit import ServiceCommit, SnapshotCommit
+from tablestore.store.context import TableContext
 from tablestore.testing.contracts.metacatalog import CatalogOf, MetaCatalogContract
-from tablestore.testing.contracts.snapshotcommit import Opened, SnapshotCommitContract, empty_snapshot
+from tablestore.testing.contracts.snapshotcommit import Opened, SnapshotCommitContract, empty_snapshot, published
 from tests.support.servers.serverthread import catalog_service
+
+
+def publishing(context: TableContext) -> SnapshotCommit:
+    return committer(context).publishing
 
 
 def rest(uri: str) -> MetaCatalog:
@@ -48,7 +54,7 @@ class TestServiceCommit(SnapshotCommitContract):
 
             def again() -> Opened:
                 opened = context.reopened()
-                commit = snapshot_commit(opened)
+                commit = publishing(opened)
                 assert isinstance(commit, ServiceCommit)
                 return Opened(opened, commit)
 
@@ -80,7 +86,7 @@ def test_a_branch_is_committed_to_through_the_service(address: str) -> None:
     table.append(pa.table({"id": [1]}))
     table.create_branch("b")
     branch = catalog.table("shop.orders$branch_b")
-    assert isinstance(branch, ts.Table) and isinstance(snapshot_commit(branch.context), ServiceCommit)
+    assert isinstance(branch, ts.Table) and isinstance(publishing(branch.context), ServiceCommit)
     branch.append(pa.table({"id": [2]}))
     assert (branch.refresh().to_arrow().num_rows, table.refresh().to_arrow().num_rows) == (2, 1)
 
@@ -114,7 +120,7 @@ def test_a_table_opened_by_its_path_with_the_options_of_the_catalog_commits_thro
     catalog.create_database("shop")
     table = catalog.create_table("shop.orders", "id BIGINT")
     again = ts.open_table(table.location, **catalog.storage_options)
-    assert isinstance(again, ts.Table) and isinstance(snapshot_commit(again.context), ServiceCommit)
+    assert isinstance(again, ts.Table) and isinstance(publishing(again.context), ServiceCommit)
     again.append(pa.table({"id": [1]}))
     assert table.refresh().to_arrow().num_rows == 1
 
@@ -122,17 +128,17 @@ def test_a_table_opened_by_its_path_with_the_options_of_the_catalog_commits_thro
 def test_a_renamed_table_is_committed_to_under_its_new_name(address: str) -> None:
     catalog = ts.open_catalog(metastore="rest", uri=address)
     catalog.create_database("shop")
-    commit = snapshot_commit(catalog.create_table("shop.orders", "id BIGINT").context)
+    commit = publishing(catalog.create_table("shop.orders", "id BIGINT").context)
     catalog.rename_table("shop.orders", "shop.sales")
     renamed = catalog.table("shop.sales")
     assert isinstance(commit, ServiceCommit) and isinstance(renamed, ts.Table)
     # A commit that was begun under the old name: the service is asked what the table is called now.
-    assert commit.publish(empty_snapshot(renamed.context, 1), None, ())
+    assert published(Opened(renamed.context, commit), empty_snapshot(renamed.context, 1))
     assert renamed.refresh().snapshots()[0].id == 1
     late = empty_snapshot(renamed.context, 2)
     catalog.drop_table("shop.sales")
     with pytest.raises(NotFoundError):
-        commit.publish(late, None, ())
+        published(Opened(renamed.context, commit), late)
 
 
 def test_a_catalog_pickles_and_shows_no_token(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,22 @@ def test_an_address_that_is_in_use_is_one_message(tmp_path: Path) -> None:
     assert "Traceback" not in errors
 
 
+def test_the_scheduler_refreshes_inside_of_the_service_and_ends_with_it(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(str(tmp_path / "wh"), engine="duckdb") as env:
+        env.execute_sql("CREATE TABLE t (id BIGINT)")
+        env.execute_sql("CREATE MATERIALIZED TABLE m FRESHNESS = INTERVAL '1' SECOND AS SELECT count(*) AS n FROM t")
+        env.execute_sql("INSERT INTO t VALUES (1), (2)")
+    with serve("--warehouse", str(tmp_path / "wh"), "--port", "0", "--with-scheduler", "--json") as process:
+        assert process.stdout is not None
+        lines = [json.loads(process.stdout.readline()) for _ in range(2)]
+        refreshed, address = sorted(lines, key=lambda line: "address" in line)
+        assert "address" in address and "default.m" in json.dumps(refreshed)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert ts.open_catalog(str(tmp_path / "wh")).table("default.m").to_arrow().to_pylist() == [{"n": 2}]
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1", "example.com", "::", ""])
 def test_an_address_that_others_reach_is_refused(tmp_path: Path, host: str) -> None:
     with serve("--warehouse", str(tmp_path), "--port", "0", "--host", host) as process:

@@ -3,13 +3,16 @@
 import logging
 import re
 import sys
-from contextlib import closing
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tablestore as ts
 from tablestore.cli.command import CommandRun, command
+from tablestore.cli.commands.sql import Engine, EngineOption, open_environment
 from tablestore.cli.commands.token import TokensFile, token_store
 from tablestore.clock import SystemClock
 from tablestore.lazy import missing_package
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 DEFAULT_PORT = 8181
+# Between two looks at the materialized tables.
+_LOOK_S = 5.0
 
 
 @command(
@@ -75,6 +80,10 @@ def serve(
     query_role: Annotated[
         Role | None, typer.Option("--query-role", help="Who may run read-only queries on the page, and those above; else nobody.")
     ] = None,
+    with_scheduler: Annotated[
+        bool, typer.Option("--with-scheduler", help="Also keep the materialized tables fresh, as tablestore mt serve does.")
+    ] = False,
+    engine: EngineOption = None,
     threads: Annotated[int, typer.Option("--threads", min=1, max=512, help="Requests that are worked on at a time.")] = 16,
     grace: Annotated[
         float, typer.Option("--grace", min=0, metavar="SECONDS", help="How long running requests may take when the service ends.")
@@ -136,8 +145,25 @@ def serve(
         private_key=built.bind.key,
         proxies=built.bind.proxies,
     )
-    with closing(built):
+    with closing(built), _scheduler(session, engine) if with_scheduler else nullcontext():
         Serving(app=built.app, liveness=built.application.liveness, listening=listening, begun=begun).run()
+
+
+@contextmanager
+def _scheduler(session: CommandRun, engine: Engine | None) -> Iterator[None]:
+    """Refreshes what is due in a thread of its own; at the end it lets the refresh that runs come to its end."""
+    from tablestore.cli.commands.materialized.serve import Server
+
+    ended = threading.Event()
+    with open_environment(session, engine) as environment:
+        server = Server(session, environment)
+        thread = threading.Thread(target=server.run, args=(ended.wait, _LOOK_S), name="scheduler", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
 
 def _store_of_tokens(session: CommandRun, path: str | None) -> "AccessStore | None":

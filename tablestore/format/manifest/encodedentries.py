@@ -6,8 +6,8 @@ Memory: about 1 KiB an entry, half of it the record that the manifest gets.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import overload
+from itertools import chain, pairwise
+from typing import cast, overload
 
 import numpy as np
 import pyarrow as pa
@@ -130,10 +130,12 @@ def decode_entries(containers: Sequence[bytes], name: str) -> list[EncodedEntrie
 
 def joined(parts: Iterable[Sequence[ManifestEntry]]) -> Sequence[ManifestEntry]:
     """The entries of all parts, in order: encoded if all of them are, and not copied then, else as objects."""
-    parts = [part for part in parts if len(part)]
-    encoded = [part for part in parts if isinstance(part, EncodedEntries)]
-    if not encoded or len(encoded) < len(parts) or sum(part.records.nbytes for part in encoded) > _MOST_BYTES:
-        return tuple(entry for part in parts for entry in part)
+    parts = list(filter(None, parts))
+    if set(map(type, parts)) != {EncodedEntries}:
+        return tuple(chain.from_iterable(parts))
+    encoded = cast(list[EncodedEntries], parts)
+    if sum(part.records.nbytes for part in encoded) > _MOST_BYTES:
+        return tuple(chain.from_iterable(parts))
     if len(encoded) == 1:
         return encoded[0]
     table = pa.concat_tables([part.columns.table for part in encoded]).unify_dictionaries()

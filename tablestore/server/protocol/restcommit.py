@@ -57,7 +57,7 @@ class SentSnapshot:
     files: FileStore
     data: bytes
 
-    def publish(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
+    def publish(self, snapshot: Snapshot, data: bytes, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
         """Publishes the bytes under the snapshot's id; False if it is taken."""
         return self.files.publish_if_absent(snapshot_path(snapshot.id), self.data)
 

@@ -331,9 +331,7 @@ class Committer:
         self._retire(request, files, renewed)
         return renewed
 
-    def _revised(
-        self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
-    ) -> Sequence[ManifestEntry]:
+    def _revised(self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int) -> Sequence[ManifestEntry]:
         entries = files.message.entries
         if request.revise is None or not entries:
             return entries
@@ -529,9 +527,7 @@ class Committer:
         new_files, message = joined((files.message.new_files, files.retired)), request.message
         if request.prepared:
             try:
-                named = self.landings.named(
-                    set(names_of(new_files)) | {change.file_name for change in message.index_changes}
-                )
+                named = self.landings.named(set(names_of(new_files)) | {change.file_name for change in message.index_changes})
             except TablestoreError:
                 return
             new_files = tuple(entry for entry in new_files if entry.file.file_name not in named)

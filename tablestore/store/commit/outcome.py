@@ -65,7 +65,7 @@ class SnapshotPublisher:
         Raises CommitOutcomeUnknown if the store gives no answer before the deadline. Any other error means that nothing was
         published.
         """
-        wait_s = FIRST_WAIT_S
+        data, wait_s = encode_snapshot(snapshot), FIRST_WAIT_S
         # linked: K is there and ours, and the history is still to be read. doubtful: an earlier try may have been applied.
         linked = doubtful = False
         unexpected = 0
@@ -73,7 +73,7 @@ class SnapshotPublisher:
             answered = False
             try:
                 if not linked:
-                    linked = self.commit.publish(snapshot, base, entries)
+                    linked = self.commit.publish(snapshot, data, base, entries)
                     answered = True
                 if not linked:
                     occupant = self.snapshots.find(snapshot.id)
@@ -84,7 +84,7 @@ class SnapshotPublisher:
                     linked = True
                 outcome = self._look_back(snapshot, base, entries, doubtful=doubtful)
                 if outcome is Outcome.LANDED:
-                    self.snapshots.saw(snapshot, encode_snapshot(snapshot))
+                    self.snapshots.saw(snapshot, data)
                 return outcome
             except CommitOutcomeUnknown:
                 raise

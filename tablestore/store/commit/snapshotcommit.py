@@ -19,7 +19,7 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.partitiontext import partition_texts
 from tablestore.format.paths import CREATIONS_DIR, MAIN_BRANCH, snapshot_path
-from tablestore.format.snapshot import Snapshot, encode_snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.io.service.tablekeys import named_by_directory
 from tablestore.types.datatypes import Field
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class SnapshotCommit(Protocol):
     """Publishes snapshots of one branch of a table."""
 
-    def publish(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
-        """Make ``snapshot`` the newest one, on top of ``base``; ``entries`` is its delta.
+    def publish(self, snapshot: Snapshot, data: bytes, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
+        """Make ``snapshot`` the newest one, on top of ``base``; ``data`` is its file, ``entries`` its delta.
 
         True: it is there, durably. False: another one has its id, or had it, and the caller looks which. StorageError of kind
         ``unknown-outcome``: undecided, repeat the call with the same snapshot. Any other error: it is certainly not there.
@@ -47,8 +47,8 @@ class StoreCommit:
 
     files: FileStore
 
-    def publish(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
-        return self.files.publish_if_absent(snapshot_path(snapshot.id), encode_snapshot(snapshot))
+    def publish(self, snapshot: Snapshot, data: bytes, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
+        return self.files.publish_if_absent(snapshot_path(snapshot.id), data)
 
 
 @dataclass(slots=True)
@@ -66,11 +66,11 @@ class ServiceCommit:
     partition_texts: Callable[[Sequence[object]], Sequence[str]]
     _name: tuple[str, str] | None = field(default=None, init=False)
 
-    def publish(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
+    def publish(self, snapshot: Snapshot, data: bytes, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
         body = {
             "tableId": self.table_id,
             "baseSnapshotUuid": None if base is None else base.uuid,
-            "snapshot": json.loads(encode_snapshot(snapshot)),
+            "snapshot": json.loads(data),
             "statistics": partition_statistics(entries, self.partition_fields, self.partition_texts),
         }
         name = self._name or named_by_directory(self.location)
@@ -115,16 +115,15 @@ class ServiceCommit:
         return name[0], name[1]
 
 
-def snapshot_commit(context: "TableContext") -> SnapshotCommit:
-    """The port of an open table: a service if its file store names one, else the store.
+def service_commit(context: "TableContext", client: "ServiceClient") -> SnapshotCommit:
+    """The port to the service that publishes the snapshots of an open table.
 
     A table that is being made has no name yet: its job publishes to it alone, and the service is told when it is whole.
     """
-    service: ServiceClient | None = getattr(context.main_files, "service", None)
-    if service is None or context.main_files.root_uri.split("/")[-3:-2] == [CREATIONS_DIR]:
+    if context.main_files.root_uri.split("/")[-3:-2] == [CREATIONS_DIR]:
         return StoreCommit(context.files)
     return ServiceCommit(
-        client=service,
+        client=client,
         location=context.main_files.root_uri,
         table_id=context.table_uuid,
         branch=context.branch,

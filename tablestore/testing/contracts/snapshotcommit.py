@@ -13,7 +13,7 @@ from threading import Barrier
 
 import pytest
 
-from tablestore.format.snapshot import BATCH_IDENTIFIER, WRITER_VERSION, CommitKind, Snapshot
+from tablestore.format.snapshot import BATCH_IDENTIFIER, WRITER_VERSION, CommitKind, Snapshot, encode_snapshot
 from tablestore.ids import SystemIds
 from tablestore.store.commit.snapshotcommit import SnapshotCommit
 from tablestore.store.context import TableContext
@@ -41,25 +41,25 @@ class SnapshotCommitContract:
     def test_a_snapshot_is_there_as_it_was_sent(self, opened: Callable[[], Opened]) -> None:
         mine = opened()
         first = empty_snapshot(mine.context, 1)
-        assert mine.commit.publish(first, None, ())
+        assert published(mine, first)
         second = empty_snapshot(mine.context, 2)
-        assert mine.commit.publish(second, first, ())
+        assert published(mine, second, first)
         again = opened().context.snapshots
         assert (again.find(1), again.find(2)) == (first, second)
 
     def test_an_id_that_is_occupied_is_refused_and_keeps_its_snapshot(self, opened: Callable[[], Opened]) -> None:
         mine, other = opened(), opened()
         first = empty_snapshot(mine.context, 1)
-        assert mine.commit.publish(first, None, ())
-        assert not other.commit.publish(empty_snapshot(other.context, 1), None, ())
+        assert published(mine, first)
+        assert not published(other, empty_snapshot(other.context, 1))
         assert opened().context.snapshots.find(1) == first
 
     def test_a_repeated_request_leaves_one_snapshot(self, opened: Callable[[], Opened]) -> None:
         mine = opened()
         first = empty_snapshot(mine.context, 1)
-        assert mine.commit.publish(first, None, ())
+        assert published(mine, first)
         # Whether it is told apart from another one is not promised: who asked looks at the snapshot's uuid.
-        assert opened().commit.publish(first, None, ()) in (True, False)
+        assert published(opened(), first) in (True, False)
         assert opened().context.snapshots.listed_ids() == (1,) and opened().context.snapshots.find(1) == first
 
     def test_of_several_writers_at_once_one_wins(self, opened: Callable[[], Opened]) -> None:
@@ -69,12 +69,17 @@ class SnapshotCommitContract:
 
         def publish(k: int) -> bool:
             barrier.wait(60)
-            return writers[k].commit.publish(snapshots[k], None, ())
+            return published(writers[k], snapshots[k])
 
         with ThreadPoolExecutor(_WRITERS) as pool:
             outcomes = list(pool.map(publish, range(_WRITERS)))
         assert outcomes.count(True) == 1, outcomes
         assert opened().context.snapshots.find(1) == snapshots[outcomes.index(True)]
+
+
+def published(opened: Opened, snapshot: Snapshot, base: Snapshot | None = None) -> bool:
+    """The answer to one try to publish a snapshot without entries."""
+    return opened.commit.publish(snapshot, encode_snapshot(snapshot), base, ())
 
 
 def empty_snapshot(context: TableContext, snapshot_id: int) -> Snapshot:

@@ -12,7 +12,8 @@ import tablestore as ts
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.partitiontext import partition_texts
 from tablestore.io.service.tablekeys import named_by_directory
-from tablestore.store.commit.snapshotcommit import partition_statistics, snapshot_commit
+from tablestore.store.commit.committerfactory import committer
+from tablestore.store.commit.snapshotcommit import partition_statistics
 from tablestore.store.context import open_context
 from tablestore.testing.contracts.snapshotcommit import Opened, SnapshotCommitContract
 
@@ -26,7 +27,7 @@ class TestStore(SnapshotCommitContract):
 
         def again() -> Opened:
             context = open_context(files)
-            return Opened(context, snapshot_commit(context))
+            return Opened(context, committer(context).publishing)
 
         return again
 
