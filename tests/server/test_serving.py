@@ -73,10 +73,14 @@ def test_an_address_that_is_in_use_is_one_message(tmp_path: Path) -> None:
 
 
 def test_the_scheduler_refreshes_inside_of_the_service_and_ends_with_it(tmp_path: Path) -> None:
-    with ts.TableEnvironment.create(str(tmp_path / "wh"), engine="duckdb") as env:
-        env.execute_sql("CREATE TABLE t (id BIGINT)")
-        env.execute_sql("CREATE MATERIALIZED TABLE m FRESHNESS = INTERVAL '1' SECOND AS SELECT count(*) AS n FROM t")
-        env.execute_sql("INSERT INTO t VALUES (1), (2)")
+    statements = (
+        "CREATE TABLE t (id BIGINT)",
+        "CREATE MATERIALIZED TABLE m FRESHNESS = INTERVAL '1' SECOND AS SELECT count(*) AS n FROM t",
+        "INSERT INTO t VALUES (1), (2)",
+    )
+    # In a process of its own, which refreshes the table as long as it lives.
+    command = [sys.executable, "-m", "tablestore", "sql", "--warehouse", str(tmp_path / "wh"), "-e", "; ".join(statements)]
+    subprocess.run(command, check=True, capture_output=True)
     with serve("--warehouse", str(tmp_path / "wh"), "--port", "0", "--with-scheduler", "--json") as process:
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]
