@@ -112,6 +112,83 @@ def test_pairs_of_vectors(name: str, env: ts.TableEnvironment) -> None:
         env.execute_sql(f"SELECT {name}(array(1.0F), array(1.0F, 2.0F)) AS y").to_arrow()
 
 
+_ODD_VECTORS = (
+    [],
+    [0.0] * 4,
+    [-0.0] * 4,
+    [1.0, 0.0, 0.0, 0.0],
+    [0.0, 2.0, 0.0, 0.0],
+    [1e-23, -1e-23, 3e-24, 1e-45],
+    [-1e-23, 1e-23, -3e-24, 1e-45],
+    [3e38, 3e38, -3e38, 1.0],
+    [-3e38, -3e38, 3e38, 1.0],
+    [16777216.0, 1.0, 0.0, 0.0],
+    [16777216.0, 1.0, 1e-20, 0.0],
+    [1e10, 1e10, 1.0, -1e10],
+    [float("inf"), 1.0, -1.0, 0.0],
+    [float("-inf"), 1.0, 0.0, 0.0],
+    [float("nan"), 1.0, -1.0, 0.0],
+    [1.0, None, -1.0, 0.0],
+    None,
+)
+
+
+def test_products_are_the_same_of_zeros_and_of_vectors_that_cancel_each_other(env: ts.TableEnvironment) -> None:
+    chance = random.Random(6)
+    vectors = [*_ODD_VECTORS, *([np.float32(chance.gauss(0, 1)).item() for _ in range(4)] for _ in range(8))]
+    rows = ", ".join(f"({_written(vector)})" for vector in vectors)
+    same = "v IS NULL OR w IS NULL OR size(v) = size(w)"
+    query = f"SELECT v, w, vector_inner_product(v, w) AS y FROM VALUES {rows} AS t (v) JOIN VALUES {rows} AS u (w) ON {same}"
+    result = env.execute_sql(query).to_arrow().combine_chunks()
+    left, right, computed = (result[column].combine_chunks() for column in ("v", "w", "y"))
+    assert len(computed) > 400
+    assert _bits(computed) == _bits(vectorfunctions._PAIRS[0].call(left, right))
+
+
+@pytest.mark.parametrize("size", [4, 8, 17])
+@pytest.mark.parametrize("degree", ["1.0F", "2.0F", "float('inf')"])
+def test_norms_of_a_degree_that_is_written_are_added_one_by_one(degree: str, size: int, env: ts.TableEnvironment) -> None:
+    chance = random.Random(size)
+    vectors = [one and one * (size // 4) for one in _ODD_VECTORS]
+    vectors += [[np.float32(chance.gauss(0, 1)).item() for _ in range(size)] for _ in range(60)]
+    columns = pa.array(vectors, pa.list_(pa.float32()))
+    rows = ", ".join(f"({_written(vector)}, {degree})" for vector in vectors)
+    query = f"SELECT v, vector_norm(v, {degree}) AS n, vector_normalize(v, {degree}) AS u FROM VALUES {rows} AS t (v, d)"
+    result = env.execute_sql(query).to_arrow().combine_chunks()
+    norms = [_norm_one_by_one(vector, degree) for vector in vectors]
+    assert _bits(result["n"].combine_chunks()) == _bits(pa.array(norms, pa.float64()).cast(pa.float32(), safe=False))
+    for vector, norm, unit in zip(columns.to_pylist(), norms, result["u"].to_pylist(), strict=True):
+        if norm is None or (norm == 0 and vector):
+            assert unit is None
+        else:
+            with np.errstate(all="ignore"):
+                parts = [np.float32(np.float64(number) / np.float64(norm)).item() for number in vector]
+            assert _bits(pa.array(unit, pa.float32())) == _bits(pa.array(parts, pa.float32()))
+
+
+def _norm_one_by_one(vector: "list[float | None] | None", degree: str) -> float | None:
+    if vector is None or None in vector:
+        return None
+    numbers = [float(np.float32(number)) for number in vector if number is not None]
+    if "inf" in degree:
+        return float(np.max(np.abs(numbers), initial=0.0))
+    terms = [abs(number) if degree == "1.0F" else number * number for number in numbers]
+    whole, total = len(terms) - len(terms) % 8, 0.0
+    for first in range(0, whole, 8):
+        eight = terms[first]
+        for term in terms[first + 1 : first + 8]:
+            eight += term
+        total += eight
+    for term in terms[whole:]:
+        total += term
+    return total if degree == "1.0F" else float(np.sqrt(total))
+
+
+def _bits(column: pa.Array) -> list[str | None]:
+    """Floats with their signs, also of zeros; one NaN is like another."""
+    return [None if one is None else repr(one) for one in column.to_pylist()]
+
+
 def _written(vector: "list[float | None] | None") -> str:
     if vector is None:
         return "CAST(NULL AS ARRAY<FLOAT>)"
