@@ -1,7 +1,9 @@
 """What DuckDB computes itself is what the Arrow functions compute, at the borders between both: each row, and many at random."""
 
 import random
+import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.functions import numberformats, textdistances, textvalues, urlvalues, vectorfunctions
+from tablestore.sql.duckdb.functions import momentfunctions, numberformats, textdistances, textvalues, urlvalues, vectorfunctions
 
 _QUERIES = ("", "?", "?lang=en", "?a=1&lang=en&lang=nl", "?xlang=3", "?a=lang=4", "?lang=", "?lang=a/b", "?lang", "?a?lang=7")
 _FRAGMENTS = ("", "#f", "#a&lang=5", "#?lang=6", "#lang=7")
@@ -193,6 +195,33 @@ def _written(vector: "list[float | None] | None") -> str:
     if vector is None:
         return "CAST(NULL AS ARRAY<FLOAT>)"
     return f"array({', '.join('CAST(NULL AS FLOAT)' if one is None else f'''FLOAT('{one!r}')''' for one in vector)})"
+
+
+@pytest.mark.parametrize("pattern", ["a", "[0-9]+", "a+b", "(b)c", "x|yz", "^a", "[^a]", ".b", "bé"])
+def test_matches_are_counted_and_placed_as_one_by_one(pattern: str, env: ts.TableEnvironment) -> None:
+    texts = ["", "a", "aaa", "ab", "caab", "é日a", "12", "x12y3", "zyzx", "bcbc", "bbcb", "cbéb", "aXa", None]
+    rows = ", ".join(f"({'NULL' if one is None else repr(one)})" for one in texts)
+    counts = [None if one is None else len(re.findall(pattern, one)) for one in texts]
+    matches = [None if one is None else re.search(pattern, one) for one in texts]
+    places = [None if one is None else match.start() + 1 if match else 0 for one, match in zip(texts, matches, strict=True)]
+    assert _values(env, f"regexp_count(x, '{pattern}')", f"{rows} AS t (x)") == counts
+    assert _values(env, f"regexp_instr(x, '{pattern}')", f"{rows} AS t (x)") == places
+
+
+@pytest.mark.parametrize(
+    ("pattern", "written"),
+    [
+        ("yyyy-MM-dd HH:mm:ss", "{0.year:04}-{0:%m-%d %H:%M:%S}"),
+        ("dd/MM/yyyy", "{0:%d/%m}/{0.year:04}"),
+        ("HH:mm:ss.SSS", "{0:%H:%M:%S}.000"),
+    ],
+)
+def test_seconds_are_written_on_both_sides_of_the_usual_years(pattern: str, written: str, env: ts.TableEnvironment) -> None:
+    first, last = momentfunctions._USUAL_SECONDS
+    seconds = [first - 86_400, first - 1, first, 0, -1, 1, 951_782_400, last, last + 1, last + 86_399, None]
+    rows = ", ".join(f"({'NULL' if one is None else one})" for one in seconds)
+    texts = [None if one is None else written.format(datetime(1970, 1, 1) + timedelta(seconds=one)) for one in seconds]
+    assert _values(env, f"from_unixtime(CAST(x AS BIGINT), '{pattern}')", f"{rows} AS t (x)") == texts
 
 
 def test_vectors_of_groups_are_added_in_order() -> None:
