@@ -313,13 +313,14 @@ _ABSOLUTE = {
 }
 # A term of a product is a double without loss, and an addition of the two sums loses 1.2e-16 at most of what the terms are without
 # their signs. That is at most half the squares of both vectors, which are the square of their distance and twice the product. The
-# distance is a float: 1e-15 a number leaves room for what it loses, and squares that are too small for it are less than 1e-34.
+# distance is a float: 1e-15 a number leaves room for what it loses, and squares that are too small for it are less than 1e-34. With
+# 1e-29 the bound is more than the smallest float: on both sides of zero the ends differ.
 _BOUNDED_TERMS = """LIST_TRANSFORM({terms}, LAMBDA _sum: {{
     'product': _sum.product,
-    'bound': (_sum.distance * _sum.distance / 2 + _sum.product + CAST(1e-34 AS DOUBLE)) * _sum.part
+    'bound': (_sum.distance * _sum.distance / 2 + _sum.product + CAST(1e-29 AS DOUBLE)) * _sum.part
 }})"""
 _BOUNDED = {
-    "within": "ABS(_sum.product) > _sum.bound AND",
+    "within": "",
     "low": "_sum.product - _sum.bound",
     "high": "_sum.product + _sum.bound",
     "result": "_sum.product",
