@@ -288,8 +288,7 @@ _CERTAIN = """CASE WHEN {within} CAST({low} AS FLOAT) = CAST({high} AS FLOAT) TH
 _OF_FEW = f"[CASE WHEN LEN($0) <= {_MOST_NUMBERS} THEN {{sums}} END]"
 _BY_SUMS = f"""COALESCE(
     TRY(LIST_EXTRACT(LIST_TRANSFORM({{sums}}, LAMBDA _sum: {_CERTAIN}), 1)),
-    {{exact}}
-    CASE WHEN {{null}} THEN NULL ELSE $1 END
+    CASE WHEN {{null}} THEN NULL ELSE COALESCE({{exact}} $1) END
 )"""
 
 
