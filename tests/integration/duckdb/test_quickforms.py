@@ -1,7 +1,9 @@
 """What DuckDB computes itself is what the Arrow functions compute, at the borders between both: each row, and many at random."""
 
 import random
+import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.functions import numberformats, textdistances, textvalues, urlvalues, vectorfunctions
+from tablestore.sql.duckdb.functions import momentfunctions, numberformats, textdistances, textvalues, urlvalues, vectorfunctions
 
 _QUERIES = ("", "?", "?lang=en", "?a=1&lang=en&lang=nl", "?xlang=3", "?a=lang=4", "?lang=", "?lang=a/b", "?lang", "?a?lang=7")
 _FRAGMENTS = ("", "#f", "#a&lang=5", "#?lang=6", "#lang=7")
@@ -112,10 +114,114 @@ def test_pairs_of_vectors(name: str, env: ts.TableEnvironment) -> None:
         env.execute_sql(f"SELECT {name}(array(1.0F), array(1.0F, 2.0F)) AS y").to_arrow()
 
 
+_ODD_VECTORS = (
+    [],
+    [0.0] * 4,
+    [-0.0] * 4,
+    [1.0, 0.0, 0.0, 0.0],
+    [0.0, 2.0, 0.0, 0.0],
+    [1e-23, -1e-23, 3e-24, 1e-45],
+    [-1e-23, 1e-23, -3e-24, 1e-45],
+    [3e38, 3e38, -3e38, 1.0],
+    [-3e38, -3e38, 3e38, 1.0],
+    [16777216.0, 1.0, 0.0, 0.0],
+    [16777216.0, 1.0, 1e-20, 0.0],
+    [1e10, 1e10, 1.0, -1e10],
+    [float("inf"), 1.0, -1.0, 0.0],
+    [float("-inf"), 1.0, 0.0, 0.0],
+    [float("nan"), 1.0, -1.0, 0.0],
+    [1.0, None, -1.0, 0.0],
+    None,
+)
+
+
+def test_products_are_the_same_of_zeros_and_of_vectors_that_cancel_each_other(env: ts.TableEnvironment) -> None:
+    chance = random.Random(6)
+    vectors = [*_ODD_VECTORS, *([np.float32(chance.gauss(0, 1)).item() for _ in range(4)] for _ in range(8))]
+    rows = ", ".join(f"({_written(vector)})" for vector in vectors)
+    same = "v IS NULL OR w IS NULL OR size(v) = size(w)"
+    query = f"SELECT v, w, vector_inner_product(v, w) AS y FROM VALUES {rows} AS t (v) JOIN VALUES {rows} AS u (w) ON {same}"
+    result = env.execute_sql(query).to_arrow().combine_chunks()
+    left, right, computed = (result[column].combine_chunks() for column in ("v", "w", "y"))
+    assert len(computed) > 400
+    assert _bits(computed) == _bits(vectorfunctions._PAIRS[0].call(left, right))
+
+
+@pytest.mark.parametrize("size", [4, 8, 17])
+@pytest.mark.parametrize("degree", ["1.0F", "2.0F", "float('inf')"])
+def test_norms_of_a_degree_that_is_written_are_added_one_by_one(degree: str, size: int, env: ts.TableEnvironment) -> None:
+    chance = random.Random(size)
+    vectors = [one and one * (size // 4) for one in _ODD_VECTORS]
+    vectors += [[np.float32(chance.gauss(0, 1)).item() for _ in range(size)] for _ in range(60)]
+    columns = pa.array(vectors, pa.list_(pa.float32()))
+    rows = ", ".join(f"({_written(vector)}, {degree})" for vector in vectors)
+    query = f"SELECT v, vector_norm(v, {degree}) AS n, vector_normalize(v, {degree}) AS u FROM VALUES {rows} AS t (v, d)"
+    result = env.execute_sql(query).to_arrow().combine_chunks()
+    norms = [_norm_one_by_one(vector, degree) for vector in vectors]
+    assert _bits(result["n"].combine_chunks()) == _bits(pa.array(norms, pa.float64()).cast(pa.float32(), safe=False))
+    for vector, norm, unit in zip(columns.to_pylist(), norms, result["u"].to_pylist(), strict=True):
+        if norm is None or (norm == 0 and vector):
+            assert unit is None
+        else:
+            with np.errstate(all="ignore"):
+                parts = [np.float32(np.float64(number) / np.float64(norm)).item() for number in vector]
+            assert _bits(pa.array(unit, pa.float32())) == _bits(pa.array(parts, pa.float32()))
+
+
+def _norm_one_by_one(vector: "list[float | None] | None", degree: str) -> float | None:
+    if vector is None or None in vector:
+        return None
+    numbers = [float(np.float32(number)) for number in vector if number is not None]
+    if "inf" in degree:
+        return float(np.max(np.abs(numbers), initial=0.0))
+    terms = [abs(number) if degree == "1.0F" else number * number for number in numbers]
+    whole, total = len(terms) - len(terms) % 8, 0.0
+    for first in range(0, whole, 8):
+        eight = terms[first]
+        for term in terms[first + 1 : first + 8]:
+            eight += term
+        total += eight
+    for term in terms[whole:]:
+        total += term
+    return total if degree == "1.0F" else float(np.sqrt(total))
+
+
+def _bits(column: pa.Array) -> list[str | None]:
+    """Floats with their signs, also of zeros; one NaN is like another."""
+    return [None if one is None else repr(one) for one in column.to_pylist()]
+
+
 def _written(vector: "list[float | None] | None") -> str:
     if vector is None:
         return "CAST(NULL AS ARRAY<FLOAT>)"
     return f"array({', '.join('CAST(NULL AS FLOAT)' if one is None else f'''FLOAT('{one!r}')''' for one in vector)})"
+
+
+@pytest.mark.parametrize("pattern", ["a", "[0-9]+", "a+b", "(b)c", "x|yz", "^a", "[^a]", ".b", "bé"])
+def test_matches_are_counted_and_placed_as_one_by_one(pattern: str, env: ts.TableEnvironment) -> None:
+    texts = ["", "a", "aaa", "ab", "caab", "é日a", "12", "x12y3", "zyzx", "bcbc", "bbcb", "cbéb", "aXa", None]
+    rows = ", ".join(f"({'NULL' if one is None else repr(one)})" for one in texts)
+    counts = [None if one is None else len(re.findall(pattern, one)) for one in texts]
+    matches = [None if one is None else re.search(pattern, one) for one in texts]
+    places = [None if one is None else match.start() + 1 if match else 0 for one, match in zip(texts, matches, strict=True)]
+    assert _values(env, f"regexp_count(x, '{pattern}')", f"{rows} AS t (x)") == counts
+    assert _values(env, f"regexp_instr(x, '{pattern}')", f"{rows} AS t (x)") == places
+
+
+@pytest.mark.parametrize(
+    ("pattern", "written"),
+    [
+        ("yyyy-MM-dd HH:mm:ss", "{0.year:04}-{0:%m-%d %H:%M:%S}"),
+        ("dd/MM/yyyy", "{0:%d/%m}/{0.year:04}"),
+        ("HH:mm:ss.SSS", "{0:%H:%M:%S}.000"),
+    ],
+)
+def test_seconds_are_written_on_both_sides_of_the_usual_years(pattern: str, written: str, env: ts.TableEnvironment) -> None:
+    first, last = momentfunctions._USUAL_SECONDS
+    seconds = [first - 86_400, first - 1, first, 0, -1, 1, 951_782_400, last, last + 1, last + 86_399, None]
+    rows = ", ".join(f"({'NULL' if one is None else one})" for one in seconds)
+    texts = [None if one is None else written.format(datetime(1970, 1, 1) + timedelta(seconds=one)) for one in seconds]
+    assert _values(env, f"from_unixtime(CAST(x AS BIGINT), '{pattern}')", f"{rows} AS t (x)") == texts
 
 
 def test_vectors_of_groups_are_added_in_order() -> None:

@@ -97,6 +97,14 @@ def test_what_may_differ_is_refused(expression: str, message: str, env: ts.Table
         env.execute_sql(f"SELECT {expression}").to_arrow()
 
 
+def test_texts_are_escaped_beside_others_that_need_it_not(env: ts.TableEnvironment) -> None:
+    texts = ["plain", "", "<", ">a", "a>", "a&amp;b", "]]>", "é日😀", "\t", None]
+    escaped = ["plain", "", "&lt;", "&gt;a", "a>", "a&amp;amp;b", "]]&gt;", "é日😀", "\t", None]
+    rows = ", ".join("(NULL)" if one is None else f"('{one}')" for one in texts)
+    written = env.execute_sql(f"SELECT to_xml(struct(a)) AS x FROM VALUES {rows} AS t (a)").to_arrow()["x"].to_pylist()
+    assert written == ["<ROW/>" if one is None else f"<ROW>\n    <a>{one}</a>\n</ROW>" for one in escaped]
+
+
 def test_rows_of_a_table_are_written(env: ts.TableEnvironment) -> None:
     rows = env.execute_sql("SELECT to_xml(struct(a, b)) AS x FROM VALUES (1, 'p'), (2, NULL) AS t (a, b) ORDER BY a").to_arrow()
     assert rows["x"].to_pylist() == ["<ROW>\n    <a>1</a>\n    <b>p</b>\n</ROW>", "<ROW>\n    <a>2</a>\n</ROW>"]

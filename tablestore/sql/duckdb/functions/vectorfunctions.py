@@ -23,35 +23,47 @@ _VECTOR = array(FLOAT)
 _AT_ONCE = 8
 _BY_ORDER = "the last digits go by the order of the rows"
 _Numbers: TypeAlias = "npt.NDArray[Any]"
+_Degrees: TypeAlias = "Callable[[_Numbers], Iterator[tuple[_Numbers, float]]]"
 
 
 class _Vectors:
     """Columns of vectors. ``lengths``: theirs, by row; ``are_null``: rows in which a vector, or a number of one, is NULL."""
 
     def __init__(self, column: pa.Array) -> None:
-        lists = column.cast(pa.large_list(pa.float32()))
-        self.are_null = np.asarray(lists.is_null())
-        ends = np.asarray(lists.offsets)
+        self.are_null = np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
+        ends = np.asarray(column.offsets)
         self.starts = ends[:-1]
-        self.lengths = np.where(self.are_null, 0, ends[1:] - ends[:-1])
-        self.numbers = np.asarray(lists.values.fill_null(0.0), np.float32)
-        if lists.values.null_count:
-            missing = np.concatenate(([0], np.cumsum(np.asarray(lists.values.is_null()))))
+        self.lengths = ends[1:] - ends[:-1]
+        if column.null_count:
+            self.lengths[self.are_null] = 0
+        numbers = column.values
+        self.numbers = np.asarray(numbers.fill_null(0.0) if numbers.null_count else numbers)
+        if numbers.null_count:
+            missing = np.concatenate(([0], np.cumsum(np.asarray(numbers.is_null()))))
             self.are_null = self.are_null | (missing[self.starts + self.lengths] > missing[self.starts])
 
     def by_length(self) -> "Iterator[tuple[_Numbers, int]]":
         """The rows that have vectors of a length, and the length."""
-        for length in np.unique(self.lengths):
-            yield np.nonzero((self.lengths == length) & ~self.are_null)[0], int(length)
+        rows = np.flatnonzero(~self.are_null)
+        lengths = self.lengths[rows]
+        if len(rows) and (lengths == lengths[0]).all():
+            yield rows, int(lengths[0])
+            return
+        for length in np.unique(lengths):
+            yield rows[lengths == length], int(length)
 
     def matrix(self, rows: _Numbers, length: int) -> _Numbers:
         """The vectors of some rows, as doubles: those of one place behind the other, as they are added."""
-        count = len(rows) * length
-        if count and self.starts[rows[-1]] + length - self.starts[rows[0]] == count:
-            # They lie one behind the other.
-            first = int(self.starts[rows[0]])
-            return np.asfortranarray(self.numbers[first : first + count].reshape(len(rows), length), np.float64)
-        return self.numbers[self.starts[rows][:, None] + np.arange(length)].astype(np.float64)
+        part = _part_of(self.starts, rows, length)
+        if part is None:
+            return np.asfortranarray(self.numbers[self.starts[rows][:, None] + np.arange(length)], np.float64)
+        return np.asfortranarray(self.numbers[part].reshape(len(rows), length), np.float64)
+
+
+def _part_of(starts: _Numbers, rows: _Numbers, length: int) -> "slice | None":
+    """Where the numbers of vectors of a length are, if these lie one behind the other."""
+    first, count = int(starts[rows[0]]) if len(rows) else 0, len(rows) * length
+    return slice(first, first + count) if count and starts[rows[-1]] + length - first == count else None
 
 
 def _added(terms: _Numbers) -> _Numbers:
@@ -59,10 +71,8 @@ def _added(terms: _Numbers) -> _Numbers:
     sums = np.zeros(len(terms))
     whole = terms.shape[1] - terms.shape[1] % _AT_ONCE
     for first in range(0, whole, _AT_ONCE):
-        eight = terms[:, first].copy()
-        for at in range(first + 1, first + _AT_ONCE):
-            eight += terms[:, at]
-        sums += eight
+        # Over the first axis NumPy adds one after the other.
+        sums += np.add.reduce(terms.T[first : first + _AT_ONCE], axis=0)
     for at in range(whole, terms.shape[1]):
         sums += terms[:, at]
     return sums
@@ -86,34 +96,62 @@ def _degrees(name: str, column: pa.Array) -> "tuple[_Numbers, _Numbers]":
     return degrees, are_null
 
 
-def _normed(vectors: pa.Array, degrees: pa.Array) -> pa.Array:
-    columns = _Vectors(vectors)
-    powers, no_power = _degrees("vector_norm", degrees)
-    results, are_null = np.zeros(len(powers), np.float64), columns.are_null | no_power
-    with np.errstate(all="ignore"):
-        for rows, length in columns.by_length():
-            for degree in (1.0, 2.0, np.inf):
-                some = rows[powers[rows] == degree]
-                results[some] = _norms(columns.matrix(some, length), degree)
-        return pa.array(results.astype(np.float32), pa.float32(), mask=are_null)
+def _of_degrees(rows: _Numbers, powers: _Numbers) -> "Iterator[tuple[_Numbers, float]]":
+    """Some rows by the degrees of their norms."""
+    for degree in (1.0, 2.0, np.inf):
+        yield rows[powers[rows] == degree], degree
 
 
-def _normalized(vectors: pa.Array, degrees: pa.Array) -> pa.Array:
-    columns = _Vectors(vectors)
-    powers, no_power = _degrees("vector_normalize", degrees)
-    are_null = columns.are_null | no_power
+def _by_degree(name: str, compute: "Callable[[_Vectors, _Degrees], pa.Array]") -> "Callable[[pa.Array, pa.Array], pa.Array]":
+    """A function of vectors and the degrees of their norms."""
+
+    def over(vectors: pa.Array, degrees: pa.Array) -> pa.Array:
+        columns = _Vectors(vectors)
+        powers, no_power = _degrees(name, degrees)
+        columns.are_null = columns.are_null | no_power
+        with np.errstate(all="ignore"):
+            return compute(columns, lambda rows: _of_degrees(rows, powers))
+
+    return over
+
+
+def _of_one_degree(degree: float, compute: "Callable[[_Vectors, _Degrees], pa.Array]") -> "Callable[[pa.Array], pa.Array]":
+    """A function of vectors alone, whose norms have a degree that is written: each column that DuckDB hands over costs."""
+
+    def over(vectors: pa.Array) -> pa.Array:
+        with np.errstate(all="ignore"):
+            return compute(_Vectors(vectors), lambda rows: iter([(rows, degree)]))
+
+    return over
+
+
+def _normed(columns: _Vectors, by_degree: "_Degrees") -> pa.Array:
+    results = np.zeros(len(columns.lengths), np.float64)
+    for rows, length in columns.by_length():
+        for some, degree in by_degree(rows):
+            results[some] = _norms(columns.matrix(some, length), degree)
+    return pa.array(results.astype(np.float32), pa.float32(), mask=columns.are_null)
+
+
+def _normalized(columns: _Vectors, by_degree: "_Degrees") -> pa.Array:
+    are_null = columns.are_null
     ends = np.concatenate(([0], np.cumsum(columns.lengths)))
     values = np.zeros(int(ends[-1]), np.float32)
-    with np.errstate(all="ignore"):
-        for rows, length in columns.by_length():
-            for degree in (1.0, 2.0, np.inf) if length else ():
-                some = rows[powers[rows] == degree]
-                matrix = columns.matrix(some, length)
-                norms = _norms(matrix, degree)
-                are_null[some] |= norms == 0
-                values[ends[some][:, None] + np.arange(length)] = matrix / norms[:, None]
-    lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values), mask=pa.array(are_null))
-    return lists.cast(pa.list_(pa.float32()))
+    for rows, length in columns.by_length():
+        for some, degree in by_degree(rows) if length else ():
+            matrix = columns.matrix(some, length)
+            norms = _norms(matrix, degree)
+            if not norms.all():
+                are_null[some[norms == 0]] = True
+            matrix /= norms[:, None]
+            part = _part_of(ends, some, length)
+            if part is None:
+                values[ends[some][:, None] + np.arange(length)] = matrix
+            else:
+                values[part].reshape(len(some), length)[:] = matrix
+    return pa.ListArray.from_arrays(
+        pa.array(ends.astype(np.int32)), pa.array(values), type=pa.list_(pa.float32()), mask=pa.array(are_null)
+    )
 
 
 def _of_two(name: str, compute: "Callable[[_Numbers, _Numbers], tuple[_Numbers, _Numbers]]") -> ArrowFunction:
@@ -216,8 +254,20 @@ def _next_average(average: _Numbers, vector: _Numbers, count: int) -> _Numbers:
     return average + (vector - average) * (np.float32(1) / np.float32(count))
 
 
-_NORM = ArrowFunction(name="vector_norm", arguments=(_VECTOR, FLOAT), result=FLOAT, call=_normed)
-_NORMALIZE = ArrowFunction(name="vector_normalize", arguments=(_VECTOR, FLOAT), result=_VECTOR, call=_normalized)
+_NORM = ArrowFunction(name="vector_norm", arguments=(_VECTOR, FLOAT), result=FLOAT, call=_by_degree("vector_norm", _normed))
+_NORMALIZE = ArrowFunction(
+    name="vector_normalize", arguments=(_VECTOR, FLOAT), result=_VECTOR, call=_by_degree("vector_normalize", _normalized)
+)
+_OF_DEGREES = {
+    (function.name, degree): ArrowFunction(
+        name=f"{function.name}_{degree[0]}",
+        arguments=(_VECTOR,),
+        result=function.result,
+        call=_of_one_degree(float(degree), compute),
+    )
+    for function, compute in ((_NORM, _normed), (_NORMALIZE, _normalized))
+    for degree in ("1.0", "2.0")
+}
 _PAIRS = (
     _of_two("vector_inner_product", _inner_product),
     _of_two("vector_cosine_similarity", _cosine),
@@ -235,10 +285,22 @@ _SUMS = (
 _MOST_NUMBERS = 2000
 _LEFT, _RIGHT = "CAST($0 AS DOUBLE[])", "CAST($2 AS DOUBLE[])"
 _CERTAIN = """CASE WHEN {within} CAST({low} AS FLOAT) = CAST({high} AS FLOAT) THEN CAST({result} AS FLOAT) END"""
+_OF_FEW = f"[CASE WHEN LEN($0) <= {_MOST_NUMBERS} THEN {{sums}} END]"
 _BY_SUMS = f"""COALESCE(
-    TRY(LIST_EXTRACT(LIST_TRANSFORM([CASE WHEN LEN($0) <= {_MOST_NUMBERS} THEN {{sums}} END], LAMBDA _sum: {_CERTAIN}), 1)),
-    CASE WHEN {{null}} THEN NULL ELSE $1 END
+    TRY(LIST_EXTRACT(LIST_TRANSFORM({{sums}}, LAMBDA _sum: {_CERTAIN}), 1)),
+    CASE WHEN {{null}} THEN NULL ELSE COALESCE({{exact}} $1) END
 )"""
+
+
+def _by_sums(sums: str, null: str, ends: dict[str, str], exact: str = "") -> str:
+    """``exact``: the result for rows in which the order does not matter, NULL for others, and a comma."""
+    return _BY_SUMS.format(sums=sums, null=null, exact=exact, **ends)
+
+
+def _by_sum(added: str, null: str, ends: dict[str, str], exact: str = "") -> str:
+    return _by_sums(_OF_FEW.format(sums=added), null, ends, exact)
+
+
 _RELATIVE = {"within": "", "low": "_sum * CAST(1 - 1e-12 AS DOUBLE)", "high": "_sum * CAST(1 + 1e-12 AS DOUBLE)", "result": "_sum"}
 _ROOT = {name: text and f"SQRT({text})" for name, text in _RELATIVE.items()}
 # It is NaN where a vector is zero.
@@ -248,23 +310,45 @@ _ABSOLUTE = {
     "high": "_sum + CAST(1e-12 AS DOUBLE)",
     "result": "_sum",
 }
-_BOUNDED = {"within": "", "low": "_sum.product - _sum.bound", "high": "_sum.product + _sum.bound", "result": "_sum.product"}
-# Sums of numbers that are no products often lie in the middle between two floats: they are left to the Arrow function.
-_NORM_IN_SQL = {"2.0": _BY_SUMS.format(sums=f"LIST_INNER_PRODUCT({_LEFT}, {_LEFT})", null="$0 IS NULL", **_ROOT)}
+# A term of a product is a double without loss, and an addition of the two sums loses 1.2e-16 at most of what the terms are without
+# their signs. That is at most half the squares of both vectors, which are the square of their distance and twice the product. The
+# distance is a float: 1e-15 a number leaves room for what it loses, and squares that are too small for it are less than 1e-34. With
+# 1e-29 the bound is more than the smallest float: on both sides of zero the ends differ.
+_BOUNDED_TERMS = """LIST_TRANSFORM({terms}, LAMBDA _sum: {{
+    'product': _sum.product,
+    'bound': (_sum.distance * _sum.distance / 2 + _sum.product + CAST(1e-29 AS DOUBLE)) * _sum.part
+}})"""
+_BOUNDED = {
+    "within": "",
+    "low": "_sum.product - _sum.bound",
+    "high": "_sum.product + _sum.bound",
+    "result": "_sum.product",
+}
+# The product with the signs is the sum of the sizes, and raises for a number that is NULL as others do.
+_SIZES = f"LIST_INNER_PRODUCT({_LEFT}, LIST_TRANSFORM($0, LAMBDA _number: CAST(SIGN(_number) AS DOUBLE)))"
+# Sums of numbers that are no products often lie in the middle between two floats. A float is a multiple of 2**-24 of its size: as
+# long as all are multiples of a number that goes into their sum fewer than 2**53 times, no addition loses anything.
+_SMALLEST = "LIST_MIN(LIST_FILTER(LIST_TRANSFORM($0, LAMBDA _number: ABS(CAST(_number AS DOUBLE))), LAMBDA _size: _size > 0))"
+_SIZES_EXACTLY = f"TRY(CASE WHEN {_SIZES} < {1 << 28} * {_SMALLEST} THEN CAST({_SIZES} AS FLOAT) END),"
+_NORM_IN_SQL = {
+    "1.0": _by_sum(_SIZES, "$0 IS NULL", _RELATIVE, _SIZES_EXACTLY),
+    "2.0": _by_sum(f"LIST_INNER_PRODUCT({_LEFT}, {_LEFT})", "$0 IS NULL", _ROOT),
+}
 _EITHER = "$0 IS NULL OR $2 IS NULL"
 _IS_ZERO = (
     f"LEN($0) = LEN($2) AND (TRY(LIST_INNER_PRODUCT({_LEFT}, {_LEFT})) = 0 OR TRY(LIST_INNER_PRODUCT({_RIGHT}, {_RIGHT})) = 0)"
 )
-_SIZES = f"SQRT(LIST_INNER_PRODUCT({_LEFT}, {_LEFT})) * SQRT(LIST_INNER_PRODUCT({_RIGHT}, {_RIGHT}))"
+_PRODUCT = f"LIST_INNER_PRODUCT({_LEFT}, {_RIGHT})"
+_TERMS = f"{{'product': {_PRODUCT}, 'distance': CAST(LIST_DISTANCE($0, $2) AS DOUBLE), 'part': LEN($0) * CAST(1e-15 AS DOUBLE)}}"
 _PAIRS_IN_SQL = {
-    "vector_l2_distance": _BY_SUMS.format(sums=f"LIST_DISTANCE({_LEFT}, {_RIGHT})", null=_EITHER, **_RELATIVE),
-    "vector_cosine_similarity": _BY_SUMS.format(
-        sums=f"LIST_COSINE_SIMILARITY({_LEFT}, {_RIGHT})", null=f"{_EITHER} OR {_IS_ZERO}", **_ABSOLUTE
-    ),
-    "vector_inner_product": _BY_SUMS.format(
-        sums=f"{{'product': LIST_INNER_PRODUCT({_LEFT}, {_RIGHT}), 'bound': {_SIZES} * CAST(1e-12 AS DOUBLE)}}",
-        null=_EITHER,
-        **_BOUNDED,
+    "vector_l2_distance": _by_sum(f"LIST_DISTANCE({_LEFT}, {_RIGHT})", _EITHER, _RELATIVE),
+    "vector_cosine_similarity": _by_sum(f"LIST_COSINE_SIMILARITY({_LEFT}, {_RIGHT})", f"{_EITHER} OR {_IS_ZERO}", _ABSOLUTE),
+    "vector_inner_product": _by_sums(
+        _BOUNDED_TERMS.format(terms=_OF_FEW.format(sums=_TERMS)),
+        _EITHER,
+        _BOUNDED,
+        # Of a vector of zeros it is no more than its bound.
+        exact=f"CASE WHEN TRY({_PRODUCT}) = 0 AND {_IS_ZERO} THEN CAST(0 AS FLOAT) END,",
     ),
 }
 
@@ -279,11 +363,12 @@ def _of_degree(function: ArrowFunction) -> Callable[[RuleCall], exp.Expr]:
     def write(call: RuleCall) -> exp.Expr:
         if len(call.values) > 1 and call.type(1) != FLOAT:
             raise call.mismatch(1, "a FLOAT")
-        degree = call.value(1) if len(call.values) > 1 else exp.cast(exp.Literal.number(2), "FLOAT")
-        value = function.of(_vector(call, 0), degree)
         written = call.values[1].unnest() if len(call.values) > 1 else exp.Literal.number("2.0")
         written = written.this if isinstance(written, exp.Cast) else written
-        in_sql = _NORM_IN_SQL.get(written.name) if function is _NORM and isinstance(written, exp.Literal) else None
+        name = written.name if isinstance(written, exp.Literal) else ""
+        of_degree = _OF_DEGREES.get((function.name, name))
+        value = function.of(_vector(call, 0), call.value(1)) if of_degree is None else of_degree.of(_vector(call, 0))
+        in_sql = _NORM_IN_SQL.get(name) if function is _NORM else None
         return value if in_sql is None else from_text(in_sql, _vector(call, 0), value)
 
     return write
@@ -319,4 +404,4 @@ RULES = (
         for one in _SUMS
     ),
 )
-ARROW = (_NORM, _NORMALIZE, *_PAIRS, *_SUMS)
+ARROW = (_NORM, _NORMALIZE, *_OF_DEGREES.values(), *_PAIRS, *_SUMS)

@@ -38,7 +38,7 @@ _OPTIONS = {
     "rowtag": "ROW", "arrayelementname": "item", "dateformat": "yyyy-MM-dd",
     "timestampformat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "timestampntzformat": "yyyy-MM-dd'T'HH:mm:ss.SSS",
 }  # fmt: skip
-_CONTROLS = "[\\x00-\\x08\\x0B-\\x1F\\x7F-\\x9F\\x{FFFE}\\x{FFFF}]"
+_CONTROLS = "\\x00-\\x08\\x0B-\\x1F\\x7F-\\x9F\\x{FFFE}\\x{FFFF}"
 # The writer escapes a > at the begin of each of its buffers too.
 _LEAST_BUFFER = 100
 _ESCAPED = "REGEXP_REPLACE(REPLACE(REPLACE(REPLACE($0, '&', '&amp;'), '<', '&lt;'), ']]>', ']]&gt;'), '^>', '&gt;')"
@@ -62,12 +62,27 @@ class _Element:
 
     def of(self, name: exp.Expr, value: exp.Expr, kind: SqlType, depth: int) -> exp.Expr:
         """An element as lines, each behind the end of the one before; NULL for a value without one."""
-        start = exp.Literal.string("\n" + _INDENT * depth)
+        line = "\n" + _INDENT * depth
+        # The first line has none before it.
+        start = _of_constants(line if depth else "", "<", name)
+        end = _of_constants("</", name, ">")
+        opened = _of_constants(start, ">")
         if not kind.is_nested:
-            return from_text("$0 || '<' || $1 || '>' || $2 || '</' || $1 || '>'", start, name, self.text(value, kind))
-        inner = exp.Coalesce(this=self.parts(value, kind, depth + 1), expressions=[exp.Literal.string("")])
-        lines = "CASE WHEN $3 = '' THEN $0 || '<' || $1 || '/>' ELSE $0 || '<' || $1 || '>' || $3 || $0 || '</' || $1 || '>' END"
-        return from_text(f"CASE WHEN $2 IS NOT NULL THEN {lines} END", start, name, value.copy(), inner)
+            # CONCAT takes texts at once, a NULL as an empty one.
+            return from_text(
+                "CASE WHEN $0 IS NOT NULL THEN CONCAT($1, $2, $3) END", value.copy(), opened, self.text(value, kind), end
+            )
+        whole = once(
+            self.parts(value.copy(), kind, depth + 1),
+            lambda inner: from_text(
+                "CASE WHEN $0 <> '' THEN CONCAT($1, $0, $2) ELSE $3 END",
+                inner,
+                opened,
+                _of_constants(line, end),
+                _of_constants(start, "/>"),
+            ),
+        )
+        return from_text("CASE WHEN $0 IS NOT NULL THEN $1 END", value, whole)
 
     def child(self, name: exp.Expr, value: exp.Expr, kind: SqlType, depth: int) -> exp.Expr:
         """The element of a field; of an array those of its values."""
@@ -115,11 +130,13 @@ class _Element:
             return exp.cast(value, "TEXT")
         if kind == STRING:
             is_odd = from_text(
-                f"REGEXP_MATCHES($0, '{_CONTROLS}') OR CONTAINS($0, '>') AND LENGTH($0) > {_LEAST_BUFFER}", value.copy()
+                f"REGEXP_MATCHES($0, '[{_CONTROLS}]') OR CONTAINS($0, '>') AND LENGTH($0) > {_LEAST_BUFFER}", value.copy()
             )
-            return refused_where(
-                is_odd, "to_xml of texts with characters of control, or long ones with >", from_text(_ESCAPED, value)
+            escaped = refused_where(
+                is_odd, "to_xml of texts with characters of control, or long ones with >", from_text(_ESCAPED, value.copy())
             )
+            # Most texts have nothing of all that: one look at them says so.
+            return from_text(f"CASE WHEN REGEXP_MATCHES($0, '[{_CONTROLS}&<>]') THEN $1 ELSE $0 END", value, escaped)
         if kind == DOUBLE:
             written = from_text(_DOUBLE, value)
             return refused_where(
@@ -154,6 +171,14 @@ class _Element:
         return once(value, lambda at: text_of(at, pattern))
 
 
+def _of_constants(*texts: str | exp.Expr) -> exp.Expr:
+    """Texts behind each other, as one constant if all are constants: each concatenation makes a text for each row."""
+    parts = [exp.Literal.string(text) if isinstance(text, str) else text for text in texts]
+    if all(isinstance(part, exp.Literal) for part in parts):
+        return exp.Literal.string("".join(part.name for part in parts))
+    return from_text(" || ".join(f"${place}" for place in range(len(parts))), *(part.copy() for part in parts))
+
+
 def _joined(values: exp.Expr, variable: str, element: exp.Expr) -> exp.Expr:
     each = exp.Anonymous(
         this="LIST_TRANSFORM", expressions=[values, exp.Lambda(this=element, expressions=[exp.to_identifier(variable)])]
@@ -173,9 +198,7 @@ def _to_xml(call: RuleCall) -> exp.Expr:
         if name not in _OPTIONS:
             raise call.refusal(f"with the option {name}")
     writer = _Element(call, {**_OPTIONS, **options})
-    row = writer.of(exp.Literal.string(writer.name(writer.options["rowtag"])), call.value(0), kind, 0)
-    # The first line has none before it.
-    return from_text("SUBSTRING($0, 2)", row)
+    return writer.of(exp.Literal.string(writer.name(writer.options["rowtag"])), call.value(0), kind, 0)
 
 
 RULES = (FunctionRule(name="to_xml", bounds=(1, 2), result=always(STRING), write=_to_xml),)
