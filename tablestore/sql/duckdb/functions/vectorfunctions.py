@@ -61,7 +61,7 @@ class _Vectors:
 
 
 def _part_of(starts: _Numbers, rows: _Numbers, length: int) -> "slice | None":
-    """Where the numbers of vectors of a length are, if these lie one behind the other."""
+    """The place of the numbers of vectors of a length, if these lie one behind the other."""
     first, count = int(starts[rows[0]]) if len(rows) else 0, len(rows) * length
     return slice(first, first + count) if count and starts[rows[-1]] + length - first == count else None
 
