@@ -241,14 +241,19 @@ class RestCatalog:
     ) -> Any:
         """Asks for a change until there is an answer. ``is_done``: the error of a repeated request shows that an earlier one, whose
         answer was lost, was carried out."""
+        is_doubtful = False
         for attempts_left in reversed(range(_TRIES)):
             try:
                 return self._client.send(method, path, body, query)
             except StorageError as error:
+                if error.kind != "unknown-outcome" and is_doubtful:
+                    # This try did nothing; an earlier one may have.
+                    raise StorageError(error.message, kind="unknown-outcome") from error
                 if error.kind != "unknown-outcome" or not attempts_left:
                     raise
+                is_doubtful = True
             except (NotFoundError, AlreadyExistsError) as error:
-                if attempts_left < _TRIES - 1 and is_done(error):
+                if is_doubtful and is_done(error):
                     return None
                 raise
         raise AssertionError("the last attempt returns or raises")

@@ -135,7 +135,7 @@ class Application:
     def _handled(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             if self.liveness.is_ending:
-                return error_answer(ErrorResponse(code=503, message="the service is ending", retry_after_s=RETRY_AFTER_S), "")
+                return error_answer(unavailable("the service is ending").response, "")
             exchange = _Exchange(endpoint, request, request_id_of(request.scope) or self.service.ids.uuid())
             began_s = self.service.clock.steady_s()
             self.liveness.begin()
@@ -189,7 +189,7 @@ class Application:
             self.audit(record)
         except TablestoreError as error:
             LOG.error("request %s: %s", exchange.request_id, error)
-            return error_answer(unavailable("the service cannot record what it does").response, exchange.request_id)
+            return error_answer(unrecorded(), exchange.request_id)
         return response
 
     def _answer(self, exchange: "_Exchange") -> Response:
@@ -300,6 +300,11 @@ def json_response(
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     named = {"x-request-id": request_id} if request_id else {}
     return Response(body, code, {**(headers or {}), **named, "cache-control": "no-store"}, "application/json")
+
+
+def unrecorded() -> ErrorResponse:
+    """The response to a request that was answered, and could not be recorded: it may have been carried out."""
+    return ErrorResponse(code=503, message="the service cannot record what it does", retry_after_s=RETRY_AFTER_S)
 
 
 def error_answer(response: ErrorResponse, request_id: str) -> Response:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from tablestore.catalog.definitions import DefinitionKind
 from tablestore.server.access.roles import CATALOG, Resource, Role
 from tablestore.server.protocol import (
     restaccess,
@@ -75,8 +76,10 @@ class Endpoint:
             case Scope.DATABASE:
                 return Resource(names["database"])
             case Scope.OBJECT:
-                # A role on a table is one on its branches.
-                return Resource(names["database"], plain_name(next(names[key] for key in _OBJECTS if key in names)))
+                # A role on a table is one on its branches; names of functions ignore case.
+                name = plain_name(next(names[key] for key in _OBJECTS if key in names))
+                is_function = "function" in names or names.get("kind") == DefinitionKind.FUNCTION.value
+                return Resource(names["database"], name.lower() if is_function else name)
 
     def check(self, call: Call) -> None:
         """Raises RequestRefused if the caller may not call it."""

@@ -7,7 +7,6 @@ Rules for queries (:mod:`tablestore.server.access.queryrules`) are carried out b
 restricts for the caller is on none of its pages.
 """
 
-import binascii
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from tablestore.server.access.auditlog import AuditRecord, Decision
 from tablestore.server.access.denials import Unauthenticated
 from tablestore.server.access.queryrules import QueryRule
 from tablestore.server.access.roles import Principal, Resource, Role
-from tablestore.server.application import Application, error_answer, path_names
+from tablestore.server.application import Application, error_answer, path_names, unrecorded
 from tablestore.server.http.requestids import request_id_of
 from tablestore.server.page.pageroutes import PAGE_ROUTES, PageRoute, PageService
 from tablestore.server.protocol.errorresponse import RequestRefused, unavailable
@@ -120,7 +119,7 @@ def _answer(
     try:
         application.audit(record)
     except TablestoreError:
-        return error_answer(unavailable("the service cannot record what it does").response, record.request)
+        return error_answer(unrecorded(), record.request)
     return response
 
 
@@ -131,6 +130,6 @@ def bearer_of(header: str | None) -> str | None:
         return header
     try:
         _, separator, password = b64decode(value.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # of base64, of UTF-8
         return "Bearer"
     return f"Bearer {password}" if separator and password else "Bearer"

@@ -143,8 +143,9 @@ class _Callers:
         self._authenticator = None if self._tokens is None else Authenticator(self._tokens, issued)
 
     def are_needed(self) -> bool:
-        """True if a request needs a token now."""
-        return self._is_strict or (self._tokens is not None and bool(self._tokens().by_hash))
+        """True if a request needs a token now: once it did it always does, whatever becomes of the store."""
+        self._is_strict = self._is_strict or (self._tokens is not None and bool(self._tokens().by_hash))
+        return self._is_strict
 
     def authenticate(self, header: str | None, now_millis: int) -> Principal:
         """The caller that a header names. Raises Unauthenticated."""

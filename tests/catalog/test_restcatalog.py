@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import tablestore as ts
 from tablestore.catalog.metacatalog import MetaCatalog
@@ -150,6 +151,44 @@ def test_a_catalog_pickles_and_shows_no_token(address: str, monkeypatch: pytest.
     assert catalog.list_databases() == ("shop",)
     plain = ts.open_catalog(metastore="rest", uri=address, token="canary")
     assert "canary" not in str(dict(plain.properties)) and b"canary" not in pickle.dumps(plain)
+
+
+class LosingAnswers:
+    """An ASGI application whose first answer to each change, which is carried out, is 503 for the client."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app, self._seen = app, set[tuple[str, str]]()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        key = (str(scope.get("method")), str(scope.get("path")))
+        if scope["type"] != "http" or key[0] == "GET" or key in self._seen:
+            await self._app(scope, receive, send)
+            return
+        self._seen.add(key)
+
+        async def swallow(message: Message) -> None:
+            """Sends nothing."""
+
+        await self._app(scope, receive, swallow)
+        await send({"type": "http.response.start", "status": 503, "headers": [(b"retry-after", b"0"), (b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def test_changes_whose_answers_are_lost_are_carried_out_once(tmp_path: Path) -> None:
+    with catalog_service(ts.open_catalog(str(tmp_path / "warehouse")), wrap=LosingAnswers) as uri:
+        catalog = ts.open_catalog(metastore="rest", uri=uri)
+        catalog.create_database("shop")
+        table = catalog.create_table("shop.orders", "id BIGINT")
+        table.append(pa.table({"id": [1]}))
+        assert table.refresh().to_arrow().num_rows == 1 and len(table.snapshots()) == 1
+        catalog.rename_table("shop.orders", "shop.sales")
+        assert catalog.list_tables("shop") == ("sales",)
+        catalog.drop_table("shop.sales")
+        assert catalog.list_tables("shop") == ()
+        with ts.TableEnvironment.create({"metastore": "rest", "uri": uri}, engine="duckdb") as env:
+            env.execute_sql("CREATE TABLE shop.made AS SELECT 1 AS id")
+            env.execute_sql("CREATE VIEW shop.seen AS SELECT id FROM shop.made")
+            assert env.execute_sql("SELECT id FROM shop.seen").to_arrow()["id"].to_pylist() == [1]
 
 
 def test_a_service_that_is_not_there_is_named() -> None:

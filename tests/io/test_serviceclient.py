@@ -22,7 +22,7 @@ from tablestore.errors import (
     UnsupportedError,
 )
 from tablestore.io.opening import open_store
-from tablestore.io.service.serviceclient import ERROR_HEADER, KIND_HEADER, ServiceClient
+from tablestore.io.service.serviceclient import ERROR_HEADER, KIND_HEADER, UNDONE_HEADER, ServiceClient
 from tablestore.io.service.servicestore import ServiceFileStore
 from tablestore.testing.deterministic import ManualClock
 
@@ -107,7 +107,7 @@ def test_a_change_is_sent_in_json_and_an_empty_answer_is_nothing() -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_service_that_is_busy_is_asked_again_when_it_says(status: int, method: str) -> None:
     clock = ManualClock()
-    with answering(Answer(status, headers={"retry-after": "7"}), Answer(body=b"1")) as service:
+    with answering(Answer(status, headers={"retry-after": "7", UNDONE_HEADER: "true"}), Answer(body=b"1")) as service:
         client = replace(service.client, clock=clock)
         began = clock.steady_s()
         assert (client.get("/v1/x") if method == "GET" else client.send(method, "/v1/x")) == 1
@@ -115,13 +115,23 @@ def test_a_service_that_is_busy_is_asked_again_when_it_says(status: int, method:
 
 
 def test_a_service_that_stays_busy_is_an_error_that_decides_nothing_wrong() -> None:
-    with answering(Answer(503)) as service, pytest.raises(StorageError) as refused:
+    with answering(Answer(503, headers={UNDONE_HEADER: "true"})) as service, pytest.raises(StorageError) as refused:
         service.client.send("POST", "/v1/x")
     # It did nothing, so it is certain that nothing happened.
     assert refused.value.kind == "unavailable" and len(service.requests) == 5
 
 
-@pytest.mark.parametrize("broken", [Answer(0), Answer(500), Answer(502), Answer(body=b'{"a": 1}' * 100, cut=True)])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Answer(0),
+        Answer(500),
+        Answer(502),
+        Answer(503),
+        Answer(503, headers={ERROR_HEADER: "StorageError"}),
+        Answer(body=b'{"a": 1}' * 100, cut=True),
+    ],
+)
 def test_a_question_without_an_answer_is_repeated_and_a_change_is_not(broken: Answer) -> None:
     with answering(broken, Answer(body=b"2")) as service:
         assert service.client.get("/v1/x") == 2
@@ -189,6 +199,13 @@ def test_a_token_in_plain_text_does_not_leave_the_process(token: str | None, sta
     assert (copy.uri, copy.prefix) == (client.uri, client.prefix) and (copy.token == token) is stays
 
 
+@pytest.mark.parametrize("token", ["canary\n", "canary canary", "canary☃", "canary\x00", ""])
+def test_a_token_that_no_header_can_hold_is_refused_without_being_shown(token: str) -> None:
+    with answering(Answer()) as service, pytest.raises(InvalidInputError) as refused:
+        replace(service.client, token=token).get("/v1/x")
+    assert refused.value.kind == "secret" and "canary" not in str(refused.value) and not service.requests
+
+
 def test_a_store_with_a_service_keeps_it_in_every_directory_and_process(tmp_path: Any) -> None:
     options = {"catalog.service.uri": "https://host/", "catalog.service.token": "env:T"}
     store = open_store(tmp_path, options).at("shop.db/orders")
@@ -206,6 +223,8 @@ def test_a_store_with_a_service_keeps_it_in_every_directory_and_process(tmp_path
         ({"catalog.service.uri": "ftp://host"}, "address of a catalog service"),
         ({"catalog.service.uri": "https://host/?x=1"}, "address of a catalog service"),
         ({"catalog.service.uri": "https://me:secret@host"}, "no user and password"),
+        ({"catalog.service.uri": "me:secret@host"}, "address of a catalog service"),
+        ({"catalog.service.uri": "http://me:secret@[::1"}, "address of a catalog service"),
     ],
 )
 def test_options_of_a_service_are_checked(tmp_path: Any, options: dict[str, str], words: str) -> None:

@@ -2,7 +2,7 @@
 
     answered 2xx            the body
     answered 4xx, 501       a typed error: what was asked for is wrong, missing, there already, or not allowed
-    answered 429, 503       asked again, when the service says so
+    answered 429            asked again, when the service says so; 503 too, for a question, and where nothing was begun
     answered 5xx, no answer StorageError; of kind ``unknown-outcome`` where the request may have been carried out
 
 A service of tablestore also names the class and the kind of its errors, so that they are the same as without it.
@@ -33,6 +33,8 @@ from tablestore.secretnames import resolved
 
 ERROR_HEADER, KIND_HEADER = "x-tablestore-error", "x-tablestore-kind"
 """Headers of an answer: the name of the error's class, and its kind."""
+UNDONE_HEADER = "x-tablestore-undone"
+"""The header of a 503 by which a service says that it has not begun with the request. Any other may have been carried out."""
 
 _ATTEMPTS = 5
 _CONNECT_S, _READ_S = 10.0, 60.0
@@ -128,7 +130,7 @@ class ServiceClient:
         if data is not None:
             headers["content-type"] = "application/json"
         if self.token is not None:
-            headers["authorization"] = f"Bearer {resolved(self.token, 'the token of the catalog service')}"
+            headers["authorization"] = f"Bearer {_checked(resolved(self.token, 'the token of the catalog service'))}"
         unknown = "storage" if is_question else "unknown-outcome"
         try:
             response = self._pool.request(
@@ -147,7 +149,8 @@ class ServiceClient:
             response.release_conn()
         if len(content) > _MOST_BYTES:
             raise FormatError(f"{method} {url}: the answer is longer than {_MOST_BYTES:,} bytes", kind="too-large")
-        if response.status in _AGAIN and response.headers.get(ERROR_HEADER) not in _DECIDED:
+        is_undone = is_question or response.status == 429 or response.headers.get(UNDONE_HEADER) is not None
+        if response.status in _AGAIN and is_undone and response.headers.get(ERROR_HEADER) not in _DECIDED:
             raise _Unavailable(f"the service answered {response.status}", _wait_s(response.headers.get("retry-after")))
         if 200 <= response.status < 300:
             return _parsed(content, f"{method} {url}")
@@ -164,6 +167,17 @@ class ServiceClient:
 
 def _unpickled(uri: str, token: str | None, prefix: str, clock: Clock, ids: Ids) -> ServiceClient:
     return ServiceClient(uri=uri, token=token, prefix=prefix, clock=clock, ids=ids)
+
+
+def _checked(token: object) -> str:
+    """The token. Raises InvalidInputError, which does not repeat it, for one that no header can hold."""
+    if not isinstance(token, str) or not token or not all("!" <= character <= "~" for character in token):
+        raise InvalidInputError(
+            "the token of the catalog service: expected letters, digits and signs of ASCII on one line, found something else; give "
+            "it as tablestore token create has printed it",
+            kind="secret",
+        )
+    return token
 
 
 def _reason(error: BaseException) -> str:
@@ -195,7 +209,8 @@ def _error(status: int, headers: Mapping[str, str], content: bytes, where: str, 
     resource = str(body.get("resourceType") or "").lower() if isinstance(body, Mapping) else ""
     named = getattr(errors, headers.get(ERROR_HEADER, ""), None)
     if isinstance(named, type) and issubclass(named, TablestoreError) and 400 <= status < 600:
-        return named(message or f"{where}: {status}", kind=headers.get(KIND_HEADER))
+        kind = unknown if issubclass(named, StorageError) and status >= 500 else headers.get(KIND_HEADER)
+        return named(message or f"{where}: {status}", kind=kind)
     text = f"{where}: the service answered {status}" + (f", {message}" if message else "")
     if status == 401:
         return StorageError(f"{text}; is the token right, and not expired?", kind="denied")

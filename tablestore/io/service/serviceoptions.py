@@ -41,7 +41,6 @@ SERVICE_KEYS = Option(
     sentence="Open files with temporary keys that the service hands out for each table (S3).",
 )
 OPTIONS = {option.key: option for option in (SERVICE_URI, SERVICE_TOKEN, SERVICE_PREFIX, SERVICE_KEYS)}
-_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def parse_service(
@@ -79,10 +78,15 @@ def parse_service(
 
 def checked_uri(uri: str, key: str) -> str:
     """The address without a slash at its end. Raises InvalidInputError where it is none, or holds a user or password."""
-    parts = urlsplit(uri)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    try:
+        parts = urlsplit(uri)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query and not parts.fragment
+    except ValueError:
+        is_address = False
+    if not is_address:
+        # It is not repeated: what stands in it may be a password.
         raise InvalidInputError(
-            f"option {key}: expected the address of a catalog service, like https://catalog.example:8743, found {uri!r:.200}",
+            f"option {key}: expected the address of a catalog service, like https://catalog.example:8743, found something else",
             kind="invalid-option",
         )
     if parts.username or parts.password:
@@ -90,9 +94,3 @@ def checked_uri(uri: str, key: str) -> str:
             f"option {key}: an address is shown, so it must hold no user and password; give a token instead", kind="invalid-option"
         )
     return uri.rstrip("/")
-
-
-def sends_in_clear(uri: str) -> bool:
-    """True if whoever is on the way to this address can read what is sent: plain HTTP to another machine."""
-    parts = urlsplit(uri)
-    return parts.scheme == "http" and parts.hostname not in _LOCAL_HOSTS

@@ -37,6 +37,11 @@ class QueryRunner(Protocol):
         ...
 
 
+def unshown(error: pa.ArrowException) -> UnsupportedError:
+    """The error for a result whose type has no form here."""
+    return UnsupportedError(f"the result has a type that cannot be shown or written so ({error}); CAST it to STRING", kind="result")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuckdbRunner:
     """Runs queries on DuckDB, each in a restricted environment of its own. At most ``MOST_AT_ONCE`` run at one time."""
@@ -51,7 +56,10 @@ class DuckdbRunner:
         return f"{self.limits.time_s:g} s, {self.limits.rows:,} rows{memory}"
 
     def run(self, principal: Principal, text: str, database: str) -> pa.Table:
-        return self._in_environment(principal, database, lambda environment: environment.execute_sql(text).to_arrow())
+        try:
+            return self._in_environment(principal, database, lambda environment: environment.execute_sql(text).to_arrow())
+        except pa.ArrowException as error:
+            raise unshown(error) from error
 
     def explain(self, principal: Principal, text: str, database: str) -> str:
         return self._in_environment(

@@ -17,7 +17,7 @@ from tablestore.server.page.cells import cell_texts, is_number_column
 from tablestore.server.page.chartdrawing import ChartPoint
 from tablestore.server.page.pagecontext import PageContext
 from tablestore.server.page.plandrawing import PlanStep, plan_steps
-from tablestore.server.page.queryrunner import QueryRunner
+from tablestore.server.page.queryrunner import QueryRunner, unshown
 from tablestore.server.page.tableview import RowsPart, rows_part
 
 SHOWN_ROWS = 200
@@ -103,7 +103,10 @@ def download_query(context: PageContext) -> Download:
         case "csv":
             _write_csv(rows, sink)
         case "parquet":
-            pa.parquet.write_table(rows, sink)
+            try:
+                pa.parquet.write_table(rows, sink)
+            except pa.ArrowException as error:
+                raise unshown(error) from error
         case _:
             with pa.ipc.new_stream(sink, rows.schema) as writer:
                 writer.write_table(rows)

@@ -25,7 +25,7 @@ from tablestore.errors import (
     TablestoreError,
     UnsupportedError,
 )
-from tablestore.io.service.serviceclient import ERROR_HEADER, KIND_HEADER
+from tablestore.io.service.serviceclient import ERROR_HEADER, KIND_HEADER, UNDONE_HEADER
 
 RETRY_AFTER_S = 1
 
@@ -57,6 +57,7 @@ class ErrorResponse:
     resource_type: ResourceType | None = None
     resource_name: str | None = None
     retry_after_s: int | None = None
+    is_undone: bool = False
     error: TablestoreError | None = field(default=None, compare=False)
 
     def content(self) -> dict[str, object]:
@@ -71,6 +72,8 @@ class ErrorResponse:
     def headers(self) -> dict[str, str]:
         """The headers that the code needs, and those by which tablestore's client raises the same error again."""
         headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+        if self.is_undone:
+            headers[UNDONE_HEADER] = "true"
         if self.error is not None:
             headers |= {ERROR_HEADER: type(self.error).__name__, KIND_HEADER: self.error.kind}
         return headers
@@ -100,8 +103,8 @@ def name_conflict(resource_type: ResourceType, name: str, message: str) -> Reque
 
 
 def unavailable(message: str) -> RequestRefused:
-    """The refusal of a request that may be repeated as it is."""
-    return RequestRefused(ErrorResponse(code=503, message=message, retry_after_s=RETRY_AFTER_S))
+    """The refusal of a request that was not begun, and may be repeated as it is."""
+    return RequestRefused(ErrorResponse(code=503, message=message, retry_after_s=RETRY_AFTER_S, is_undone=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

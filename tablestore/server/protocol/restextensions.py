@@ -11,6 +11,7 @@ from tablestore.catalog.definitions import DefinitionKind, KeepsDefinitions
 from tablestore.catalog.identifier import Identifier
 from tablestore.errors import UnsupportedError
 from tablestore.format.limits import json_within_limits
+from tablestore.format.paths import CREATIONS_DIR
 from tablestore.format.schemafile import decode_schema
 from tablestore.format.sealed import JsonObject
 from tablestore.io.filestore import check_path
@@ -18,11 +19,13 @@ from tablestore.server.access.roles import Resource
 from tablestore.server.protocol.errorresponse import RequestRefused, ResourceType, bad_request, missing
 from tablestore.server.protocol.exchange import Call, json_flag, understood
 from tablestore.server.protocol.restservice import RestService
+from tablestore.store.schemas import Schemas
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.catalog import tools_of
 from tablestore.types.schema import TableSchema
 
 _DESCRIBED = ("fields", "partitionKeys", "primaryKeys", "options", "comment")
+_JOB_PARTS = 3
 _OWN_LOG = "own-log"
 """Stored in clients, never renamed."""
 
@@ -67,9 +70,12 @@ def publish_table(service: RestService, call: Call) -> None:
 
 def exchange_table(service: RestService, call: Call) -> None:
     """Lets a table and the one in a directory of the warehouse change places."""
-    request = call.json()
+    request, directory = call.json(), _directory(call)
     table_uuid = understood(lambda: request.optional_text("tableUuid"))
-    tools_of(service.catalog).meta.exchange_table(_identifier(call), _directory(call), table_uuid=table_uuid)
+    meta = tools_of(service.catalog).meta
+    if not Schemas(meta.files.at(directory)).ids():
+        raise missing(ResourceType.TABLE, directory, f"no table lies in {directory!r:.200}")
+    meta.exchange_table(_identifier(call), directory, table_uuid=table_uuid)
 
 
 def abandon_arrival(service: RestService, call: Call) -> None:
@@ -134,10 +140,13 @@ def _identifier(call: Call) -> Identifier:
 
 
 def _directory(call: Call) -> str:
-    """A directory of jobs in the body. Raises RequestRefused for one that is a table's or leads out of the warehouse."""
+    """The directory in the body in which a job makes a table. Raises RequestRefused for every other place of the warehouse."""
     request = call.json()
     directory = understood(lambda: request.text("directory"))
     check_path(directory)
-    if directory.partition("/")[0].endswith(".db"):
-        raise bad_request(f"{directory!r:.200} is a place of tables that have names; expected the directory of a job")
+    parts = directory.split("/")
+    if len(parts) != _JOB_PARTS or parts[0] != CREATIONS_DIR or any(part.startswith(".") for part in parts):
+        raise bad_request(
+            f"expected a directory {CREATIONS_DIR}/<job>/<table>, of a table in the making, found {directory!r:.200}"
+        )
     return directory

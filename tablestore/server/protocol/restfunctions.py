@@ -167,6 +167,8 @@ def _protocol(source: JsonObject) -> dict[str, object]:
     if isinstance(kept, dict):
         return dict(kept)
     names, types = source.text_list("parameters"), source.text_list("types")
+    if len(names) != len(types):
+        source.refuse("types", f"a type for each of {len(names)} parameters", list(types))
     is_sql = source.text("language") == SQL
     definition = (
         {"type": "sql", "definition": source.text("body")}

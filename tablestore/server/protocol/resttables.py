@@ -115,7 +115,7 @@ def get_table_by_id(service: RestService, call: Call) -> dict[str, object]:
             if table_id(table.context) == wanted:
                 call.check_may(Role.READER, Resource(database, name), ResourceType.TABLE)
                 return _described(table, database, name)
-        except TablestoreError:
+        except (RequestRefused, TablestoreError):
             continue
     raise missing(ResourceType.TABLE, wanted, f"there is no table of the id {wanted!r:.80}")
 
@@ -152,6 +152,10 @@ def rename_table(service: RestService, call: Call) -> None:
     call.check_may(Role.OWNER, Resource(new.database), ResourceType.DATABASE)
     service.table_named(old.database, old.table)
     service.check_database(new.database)
+    if any(rule.table == Resource(old.database, old.table) for rule in service.rules()):
+        raise bad_request(
+            f"rules for queries name table {old}, and would not follow it; an admin changes them first (tablestore token rules)"
+        )
     try:
         if owns_log(call):
             tools_of(service.catalog).meta.rename_table(old, new)

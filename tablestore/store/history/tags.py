@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tablestore.clock import Clock
-from tablestore.errors import AlreadyExistsError, ConflictError, NotFoundError, StorageError
+from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, InvalidInputError, NotFoundError, StorageError
 from tablestore.format.paths import TAG_DIR, TAG_PREFIX, tag_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag, decode_tag, encode_tag
@@ -105,6 +105,8 @@ def create_tag(
         raise _name_taken(tags, name, existing)
     data = snapshots.read_file(snapshot.id)
     now_millis = clock.now_ms()
+    # One that could not be read again would be in the way of all that looks at tags.
+    tag = _readable(data, name, create_time_millis=now_millis, retained_millis=retained_millis)
     hold = f"{TAG_DIR}/{HOLD_PREFIX}{ids.uuid()}"
     tags.files.write(hold, encode_tag(data, create_time_millis=now_millis, retained_millis=None))
     try:
@@ -129,7 +131,17 @@ def create_tag(
         # A hold that stays is an orphan. It must not hide the outcome.
         with suppress(StorageError):
             tags.files.delete(hold)
-    return decode_tag(encode_tag(data, create_time_millis=now_millis, retained_millis=retained_millis), name, tag_path(name))
+    return tag
+
+
+def _readable(data: bytes, name: str, *, create_time_millis: int, retained_millis: int | None) -> Tag:
+    try:
+        encoded = encode_tag(data, create_time_millis=create_time_millis, retained_millis=retained_millis)
+        return decode_tag(encoded, name, tag_path(name))
+    except (FormatError, OverflowError) as error:
+        raise InvalidInputError(
+            f"tag {name!r}: expected a time to keep it that a tag can hold, found {retained_millis} ms; choose a shorter one"
+        ) from error
 
 
 def _name_taken(tags: Tags, name: str, existing: Tag | None) -> AlreadyExistsError:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.errors import FormatError, InvalidInputError, NotFoundError
 from tablestore.format.paths import MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.opening import ChangeLogs
@@ -75,9 +75,7 @@ class Maintenance:
             dry_run=dry_run,
         )
 
-    def rollback_to(
-        self, snapshot_id: int | None = None, *, tag: str | None = None, newest: int | None = None
-    ) -> Snapshot | None:
+    def rollback_to(self, snapshot_id: int | None = None, *, tag: str | None = None, newest: int | None = None) -> Snapshot | None:
         """Give the table the rows of a snapshot or tag, by a new commit; returns its snapshot, None if nothing differs.
 
         Nothing is removed from the history. The newest schema stays: columns that were dropped since do not come back. ``newest``:
@@ -135,11 +133,21 @@ class Maintenance:
         rename_tag(self._present, check_reference(name, "tag"), check_reference(new_name, "tag"))
 
     def delete_tag(self, name: str, *, ignore_if_not_exists: bool = False) -> None:
-        """Delete a tag and the files that only it kept. Raises NotFoundError, InvalidInputError if a branch began there."""
+        """Delete a tag and the files that only it kept; of a damaged one the orphan removal finds them later. Raises
+        NotFoundError, InvalidInputError if a branch began there."""
         from tablestore.store.history.branches import delete_tag
+        from tablestore.store.history.tags import Tags
 
+        checked, tags = check_reference(name, "tag"), Tags(self._present.files)
         try:
-            delete_tag(self._present, check_reference(name, "tag"))
+            delete_tag(self._present, checked)
+        except FormatError:
+            try:
+                tags.get(checked)
+            except FormatError:
+                tags.remove(checked)
+            else:
+                raise
         except NotFoundError as error:
             if not (ignore_if_not_exists and error.kind == "no-such-tag"):
                 raise

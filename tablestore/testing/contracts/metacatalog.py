@@ -204,24 +204,24 @@ class MetaCatalogContract:
         self, catalog: MetaCatalog, catalog_of: CatalogOf
     ) -> None:
         catalog.create_database("shop")
-        made = _made_elsewhere(catalog, "hidden/orders")
-        assert catalog.list_tables("shop") == () and "hidden" not in catalog.list_databases()
-        catalog.publish_table(ORDERS, "hidden/orders")
+        made = _made_elsewhere(catalog, "_ctas/hidden/orders")
+        assert catalog.list_tables("shop") == () and "_ctas" not in catalog.list_databases()
+        catalog.publish_table(ORDERS, "_ctas/hidden/orders")
         again = catalog_of()
         assert again.list_tables("shop") == ("orders",) and stored(again, ORDERS) == made
         assert again.table_files(ORDERS).read(snapshot_path(1)) == b"rows"
-        _made_elsewhere(catalog, "hidden/more")
+        _made_elsewhere(catalog, "_ctas/hidden/more")
         for identifier, kind in ((ORDERS, AlreadyExistsError), (Identifier("nowhere", "t"), NotFoundError)):
             with pytest.raises(kind):
-                catalog.publish_table(identifier, "hidden/more")
+                catalog.publish_table(identifier, "_ctas/hidden/more")
         with pytest.raises(NotFoundError):
-            catalog.publish_table(ITEMS, "hidden/nothing")
+            catalog.publish_table(ITEMS, "_ctas/hidden/nothing")
         assert again.list_tables("shop") == ("orders",) and stored(again, ORDERS) == made
 
     def test_of_several_that_publish_one_name_at_most_one_wins(self, catalog: MetaCatalog, catalog_of: CatalogOf) -> None:
         catalog.create_database("shop")
-        uuids = [_made_elsewhere(catalog, f"hidden/t{k}").options[TABLE_UUID_OPTION] for k in range(3)]
-        outcomes = at_once(*[_publishing(catalog_of(), f"hidden/t{k}") for k in range(3)])
+        uuids = [_made_elsewhere(catalog, f"_ctas/hidden/t{k}").options[TABLE_UUID_OPTION] for k in range(3)]
+        outcomes = at_once(*[_publishing(catalog_of(), f"_ctas/hidden/t{k}") for k in range(3)])
         winners = [k for k, outcome in enumerate(outcomes) if outcome is None]
         assert all(isinstance(outcome, AlreadyExistsError) for outcome in outcomes if outcome is not None), outcomes
         assert [uuids[k] for k in winners] == ([stored(catalog, ORDERS).options[TABLE_UUID_OPTION]] if winners else [])
@@ -230,16 +230,16 @@ class MetaCatalogContract:
     def test_two_tables_change_places_or_nothing_happens(self, catalog: MetaCatalog) -> None:
         catalog.create_database("shop")
         catalog.create_table(ORDERS, schema_of("id"), table_uuid="the old one")
-        made = _made_elsewhere(catalog, "hidden/orders")
+        made = _made_elsewhere(catalog, "_ctas/hidden/orders")
         with pytest.raises((ConflictError, UnsupportedError)):
-            catalog.exchange_table(ORDERS, "hidden/orders", table_uuid="another")
+            catalog.exchange_table(ORDERS, "_ctas/hidden/orders", table_uuid="another")
         assert stored(catalog, ORDERS).options[TABLE_UUID_OPTION] == "the old one"
         try:
-            catalog.exchange_table(ORDERS, "hidden/orders", table_uuid="the old one")
+            catalog.exchange_table(ORDERS, "_ctas/hidden/orders", table_uuid="the old one")
         except UnsupportedError:
             return
         assert stored(catalog, ORDERS) == made
-        assert catalog.files.exists(f"hidden/orders/{schema_path(0)}")
+        assert catalog.files.exists(f"_ctas/hidden/orders/{schema_path(0)}")
 
     def test_only_the_table_of_an_identity_is_dropped_where_one_is_given(self, catalog: MetaCatalog) -> None:
         catalog.create_database("shop")

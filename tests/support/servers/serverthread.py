@@ -1,11 +1,12 @@
 """A catalog service on a port of its own, in a thread of the test's process."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
 
 import uvicorn
+from starlette.types import ASGIApp
 
 import tablestore as ts
 from tablestore.clock import SystemClock
@@ -13,20 +14,26 @@ from tablestore.ids import SystemIds
 from tablestore.server.application import Application
 from tablestore.server.protocol.restservice import RestService
 
+Wrap = Callable[[ASGIApp], ASGIApp]
+
+
+def as_it_is(app: ASGIApp) -> ASGIApp:
+    return app
+
 
 @contextmanager
-def catalog_service(catalog: ts.Catalog, name: str = "lake") -> Iterator[str]:
-    """The address of a service of ``catalog``."""
+def catalog_service(catalog: ts.Catalog, name: str = "lake", wrap: Wrap = as_it_is) -> Iterator[str]:
+    """The address of a service of ``catalog``. ``wrap``: puts something between it and its clients."""
     service = RestService(catalog=catalog, name=name, clock=SystemClock(), ids=SystemIds())
-    with running_application(Application(service=service)) as address:
+    with running_application(Application(service=service), wrap) as address:
         yield address
 
 
 @contextmanager
-def running_application(application: Application) -> Iterator[str]:
+def running_application(application: Application, wrap: Wrap = as_it_is) -> Iterator[str]:
     """The address of an application."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(application.app(), log_config=None, access_log=False, lifespan="off")
+        config = uvicorn.Config(wrap(application.app()), log_config=None, access_log=False, lifespan="off")
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
