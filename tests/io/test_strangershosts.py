@@ -32,6 +32,12 @@ CLIENTS = frozenset(
     {
         "tablestore.io.fsspec_store",
         "tablestore.io.s3requests",
+        # The service that a catalog of metastore = rest names; no redirect is followed.
+        "tablestore.io.service.serviceclient",
+        # STS of the store that the service was started with.
+        "tablestore.server.protocol.s3tokens",
+        # It listens, and calls nobody.
+        "tablestore.server.serving",
         "tablestore.io.lock.databaseurl",
         "tablestore.cli.rows.rowsource",
         "tablestore.cli.commands.materialized.metricsendpoint",
