@@ -108,6 +108,8 @@ def _native(
         # Without columns DuckDB alone finds out what the file is.
         stated = of_table if table.fields is None else {**_CSV_OF_SPARK, **of_table}
         arguments += [f"{key}={value}" for key, value in {"header": "false", **stated}.items()]
+        if table.fields is None and _reads_texts(table):
+            arguments.append("all_varchar=true")
     elif file_format == "parquet":
         arguments.append(CAN_HAVE_NAN)
     by_name, far = _columns_by_name(table, places), _far_moments(table, places)
@@ -118,6 +120,9 @@ def _native(
     if table.fields is None:
         # DuckDB alone knows its columns.
         columns = screened("COLUMNS(*)") if file_format == "parquet" else "*"
+        if file_format == "csv" and _reads_texts(table) and options.get("header", "false").lower() == "false":
+            # As Spark calls them.
+            columns = r"COLUMNS('^column0*([0-9]+)$') AS '_c\1'"
         rows = f"SELECT {columns} FROM {_READERS[file_format]}({', '.join(arguments)})"
         moments = sorted(identifier(path[0]) for path in of_int96 if len(path) == 1)
         return (
@@ -138,6 +143,11 @@ def _native(
                 arguments.append(f"new_line={literal(new_line)}")
     chosen = ", ".join(f"{_column(table, field, of_int96, by_name, far)} AS {identifier(field.name)}" for field in table.fields)
     return f"SELECT {chosen} FROM {_READERS[file_format]}({', '.join(arguments)})"
+
+
+def _reads_texts(table: FileTable) -> bool:
+    """True if all columns of a CSV file without declared ones are texts, as they are to Spark; else DuckDB finds types."""
+    return table.options.get("inferschema", "true").lower() == "false"
 
 
 def _far_moments(table: FileTable, places: Sequence[str]) -> frozenset[str]:

@@ -35,7 +35,7 @@ from tablestore.environment.engine import (
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath
 from tablestore.environment.rows.dynamicoptions import connector_options, followed_from, scanned_at
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
-from tablestore.environment.session.session import Place, Session, placing
+from tablestore.environment.session.session import Found, Place, Session, named_files, placing
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.environment.timetravel import time_argument, version_argument
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
@@ -161,7 +161,7 @@ class Relations:
         """The relation that a reference reads; None for what the engine knows itself."""
         with placing(self.source, self.where(reference.path.span)):
             self._check_not_made(reference)
-            target = self.session.find(reference.path, place=self.place, permanent=self.permanent)
+            target = self._target(reference)
             if reference.call is not None:
                 _check_no_options(reference)
                 return self._changes(target, reference)
@@ -193,6 +193,22 @@ class Relations:
                 case RowsView():
                     return RowsRelation(name=str(target.path), rows=target.rows)
         return None
+
+    def _target(self, reference: Reference) -> Found | None:
+        """The object of a name. One that stands for files (``csv.`/data/x.csv```) is one where this session's own text has it."""
+        try:
+            return self.session.find(reference.path, place=self.place, permanent=self.permanent)
+        except UnsupportedError as error:
+            named = named_files(reference.path)
+            # A text that is stored is not this session's, and a restricted one reads tables alone.
+            is_own = not self.permanent and self.session.reads_engine and self.session.restrictions is None
+            if error.kind != "files" or named is None or not is_own:
+                raise
+        file_format, place = named
+        # What Spark takes where nothing is said: texts, without a line of names.
+        options = {"format": file_format, "path": place, **({"inferschema": "false"} if file_format == "csv" else {})}
+        path = ObjectPath(self.session.catalogs.current, file_format, place)
+        return ConnectorTable(path=path, connector="filesystem", options=options, temporary=True)
 
     def _connector(self, table: ConnectorTable) -> Relation:
         """A table with a connector, with the columns that are computed and those about its rows."""

@@ -270,22 +270,29 @@ class Session:
         )
 
 
-def files_by_path(written: Path) -> UnsupportedError | None:
-    """The refusal of a name that stands for files, as Spark reads them (``csv.`/data/x.csv```); None for any other name.
-
-    A text opens no file: whoever declares a table says which files there are, and what their columns mean on every engine.
-    """
+def named_files(written: Path) -> tuple[str, str] | None:
+    """The format and path of a name that stands for files, as Spark reads them (``csv.`/data/x.csv```); None for any other."""
     if len(written.parts) != 2:
         return None
     file_format, place = written.parts[0].lower(), written.parts[1]
-    if file_format not in _FORMATS_BY_PATH or _PATH_SIGNS.isdisjoint(place):
+    return None if file_format not in _FORMATS_BY_PATH or _PATH_SIGNS.isdisjoint(place) else (file_format, place)
+
+
+def files_by_path(written: Path) -> UnsupportedError | None:
+    """The refusal of a name that stands for files; None for any other name.
+
+    A query of this session reads them (:mod:`tablestore.environment.rows.relations`). A text that is stored opens no file: whoever
+    declares a table says which files there are, and what their columns mean on every engine. Nor is one written or described.
+    """
+    if (named := named_files(written)) is None:
         return None
+    file_format, place = named
     columns = "" if file_format in ("parquet", "orc") else " (column type, …)"
     shown = place.replace("'", "''")
     return UnsupportedError(
-        f"{file_format}.{quote_identifier(place)} names files by their path, which a query does not open: CREATE TEMPORARY TABLE "
-        f"name{columns} USING {file_format} OPTIONS (path '{shown}') declares them as a table, and `tablestore import` loads them "
-        "into a managed one",
+        f"{file_format}.{quote_identifier(place)} names files by their path, which only a query of this session opens: CREATE "
+        f"TEMPORARY TABLE name{columns} USING {file_format} OPTIONS (path '{shown}') declares them as a table, and `tablestore "
+        "import` loads them into a managed one",
         kind="files",
     )
 
