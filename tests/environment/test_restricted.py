@@ -13,7 +13,7 @@ from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.statements.anystatement import Statement
 from tablestore.sql.statements.session import Describe, ShowKind
 from tablestore.sql.stored.sparkreach import HOST_FUNCTIONS, HOST_WORDS
-from tests.support.sql.filetexts import file_texts, host_texts
+from tests.support.sql.filetexts import file_texts, format_texts, host_texts
 
 ENGINES = ("duckdb", pytest.param("spark", marks=pytest.mark.spark))
 # One text at least of each class of statements that there is.
@@ -106,7 +106,7 @@ def test_a_query_reaches_nothing_but_tables(env: ts.TableEnvironment, request: p
     location = next(str(row) for row in catalog if "restricted" in str(row))
     secret = f"{location[location.index('/') : location.index('/wh')]}/secret.csv"
     assert Path(secret).read_text().startswith("a,b")
-    texts = [*file_texts(secret), *host_texts(secret)]
+    texts = [*file_texts(secret), *format_texts(secret), *host_texts(secret)]
     texts += [f"SELECT * FROM {name}.`{secret}`" for name in ("parquet", "text", "binaryFile", "org.apache.spark.sql.csv", "json")]
     texts += [
         "SELECT reflect('java.lang.System', 'getenv', 'HOME')",
