@@ -13,6 +13,7 @@
 #   make coverage the tests of a part, and the lines of tablestore that they do not run (make coverage ARGS=tests/lsm)
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
+#   make release  the distributions in dist/, as a package index would take them (TAG=v0.1.0 compares the version with a tag)
 #   make bench    the benchmarks, with their floors and peers
 #   make clean    what these made, .venv included
 #
@@ -36,7 +37,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test coverage test-deep test-lowest test-spark lint docs bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test coverage test-deep test-lowest test-spark lint docs release bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -47,6 +48,7 @@ $(STAMP):
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "make: cannot create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 	@echo "installing tablestore and its tools into $(VENV)"
+	@$(BIN)/python -m pip uninstall --quiet --yes tablestore 2>/dev/null # the distribution's name of before
 ifneq ($(LOCK),)
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement $(LOCK)
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
@@ -87,7 +89,7 @@ coverage: $(STAMP)
 test-lowest:
 	@$(PYTHON) -m venv --clear $(LOWEST)
 	@$(PYTHON) -m tests.floors.lowest constraints > $(LOWEST)/constraints.txt
-	@$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt --editable . pytest hypothesis zstandard
+	@$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt --editable '.[cli]' pytest hypothesis zstandard
 	@$(LOWEST)/bin/python -m tests.floors.lowest run $(ARGS)
 
 # Its own packages, and no others that would bring the newest Spark; CI must not skip what has no Java.
@@ -111,6 +113,11 @@ lint: $(STAMP)
 docs: $(STAMP)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet $(ARGS)
 	@echo "the documents are in build/docs: open build/docs/index.html"
+
+release: $(STAMP)
+	@version="$$($(BIN)/hatchling version)"; test -z "$(TAG)" || test "v$$version" = "$(TAG)" || \
+	  { echo "make: the tag $(TAG) is not that of version $$version in tablestore/__init__.py" >&2; exit 1; }
+	@rm -rf dist && $(BIN)/hatchling build && $(BIN)/twine check --strict dist/*
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -117,7 +117,7 @@ def spark_page() -> str:
 
 def testing_page() -> str:
     """What ``tablestore.testing`` holds, module by module."""
-    lines = ["# Testing", "", "For tests of your own stores, logs and locks: `pip install 'tablestore[testing]'`.", ""]
+    lines = ["# Testing", "", "For tests of your own stores, logs and locks: `pip install 'managed-tablestore[testing]'`.", ""]
     for file in sorted((PROJECT / "tablestore" / "testing").rglob("*.py")):
         if not file.stem.startswith("_"):
             name = ".".join(file.relative_to(PROJECT).with_suffix("").parts)

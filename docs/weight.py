@@ -3,7 +3,7 @@
 import sys
 from importlib.metadata import distribution
 
-PACKAGES = ("pyarrow", "numpy", "fastavro", "pyroaring", "Pygments", "sqlglot")
+PACKAGES = ("pyarrow", "numpy", "fastavro", "pyroaring", "sqlglot")
 
 
 def megabytes(package: str) -> float:

@@ -10,6 +10,7 @@ nothing heavy: a name brings in its module when it is first used (PEP 562), so t
 catches errors, or a Spark worker that only looks for data sources, starts fast.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,14 @@ if TYPE_CHECKING:
     from tablestore.types.rowkind import RowKind
 
 __version__ = "0.1.0"
+
+# The distribution `tablestore` of the Python Package Index is another product, whose package has this name: its files in this
+# folder say that it was installed into the same environment. Each overwrites the other, and to remove one breaks the other.
+if os.path.isdir(os.path.join(os.path.dirname(__file__), "plainbuffer")):
+    raise ImportError(
+        "another product, the distribution `tablestore`, is installed in the folder of `managed-tablestore`, and each overwrites "
+        "files of the other. Run: pip uninstall --yes tablestore managed-tablestore && pip install managed-tablestore"
+    )
 
 # name -> the module that defines it
 _LAZY = {

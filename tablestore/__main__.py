@@ -1,5 +1,8 @@
 """Runs the command-line program ``tablestore`` as ``python -m tablestore``."""
 
+import sys
+from importlib.util import find_spec
+
 from tablestore.cli.interruption import leave_at_ctrl_c
 from tablestore.cli.standardstreams import open_closed_streams
 from tablestore.lazy import imported
@@ -10,6 +13,9 @@ def main() -> None:
     # Before anything else is imported.
     leave_at_ctrl_c()
     open_closed_streams()
+    for package in ("typer", "rich"):
+        if find_spec(package) is None:
+            sys.exit(f"error: the command needs the package {package}; run: pip install 'managed-tablestore[cli]'")
     imported("tablestore.cli.main:main")()
 
 

@@ -52,7 +52,7 @@ def extra(package: str, purpose: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        raise missing_package(f"{purpose} needs the package {package}", f"'tablestore[{package}]'", error) from error
+        raise missing_package(f"{purpose} needs the package {package}", f"'managed-tablestore[{package}]'", error) from error
 
 
 def missing_package(what: str, install: str, error: ImportError | None = None) -> UnsupportedError:

@@ -71,7 +71,7 @@ def mark_deep(items: list[pytest.Item]) -> None:
 def why_no_spark() -> str | None:
     """Why Spark cannot be started here, or None."""
     if importlib.util.find_spec("pyspark") is None:
-        return "pyspark is not installed: pip install 'tablestore[spark]'"
+        return "pyspark is not installed: pip install 'managed-tablestore[spark]'"
     java_home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").is_file()):
         return "there is no Java: install a JDK 17 or later, or set JAVA_HOME"

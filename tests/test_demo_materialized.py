@@ -61,7 +61,7 @@ def test_a_failed_check_fails_the_program(monkeypatch: pytest.MonkeyPatch, capsy
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(materialized, "find_spec", lambda name: None if name == "duckdb" else object())
     assert materialized.main([]) == 2
-    assert "pip install 'tablestore[duckdb]'" in capsys.readouterr().out
+    assert "pip install 'managed-tablestore[duckdb]'" in capsys.readouterr().out
 
 
 @pytest.mark.slow

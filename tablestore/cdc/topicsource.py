@@ -102,10 +102,10 @@ def load_topic_connector(group: str, system: str) -> Any:
                 return point.load()
             except ImportError as error:
                 raise UnsupportedError(
-                    f"topics of {system}: the connector does not load ({error}); pip install 'tablestore[{system}]'",
+                    f"topics of {system}: the connector does not load ({error}); pip install 'managed-tablestore[{system}]'",
                     kind="no-topic-connector",
                 ) from error
     raise UnsupportedError(
-        f"topics of {system} need a connector, which is not installed: pip install 'tablestore[{system}]'",
+        f"topics of {system} need a connector, which is not installed: pip install 'managed-tablestore[{system}]'",
         kind="no-topic-connector",
     )

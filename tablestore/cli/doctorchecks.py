@@ -25,7 +25,7 @@ from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore
 from tablestore.io.opening import open_store
 
 Status = Literal["ok", "absent", "warning", "problem"]
-REQUIRED = ("pyarrow", "numpy", "fastavro", "sqlglot", "fsspec", "filelock", "tenacity", "pyroaring", "typer", "rich")
+REQUIRED = ("pyarrow", "numpy", "fastavro", "sqlglot", "fsspec", "filelock", "tenacity", "pyroaring")
 OLDEST_PYTHON, OLDEST_JAVA, OLDEST_SPARK = (3, 11), 17, (4, 0)
 LITTLE_SPACE_BYTES = 1 << 30
 
@@ -47,14 +47,23 @@ def check_machine() -> Iterator[Check]:
         yield Check(name="python", status="problem", detail=version, fix="install Python 3.11 or later")
     else:
         yield Check(name="python", status="ok", detail=f"{version} on {platform.system()} {platform.machine()}")
-    yield Check(name="tablestore", status="ok", detail=ts.__version__)
+    yield _itself()
     for name in REQUIRED:
         package_version = installed(name)
-        fix = None if package_version else "pip install --upgrade tablestore"
+        fix = None if package_version else "pip install --upgrade managed-tablestore"
         yield Check(name=name, status="ok" if package_version else "problem", detail=package_version or "not installed", fix=fix)
     yield from _spark()
     yield _optional("confluent-kafka", "kafka", "for the change log on Kafka")
     yield _optional("botocore", "s3", "for tables on S3")
+
+
+def _itself() -> Check:
+    """The package ``tablestore``, and whether another distribution brings one of this name."""
+    if other := installed("tablestore"):
+        detail = f"{ts.__version__}, and beside it {other} of the distribution `tablestore`, another product with the same package"
+        fix = "pip uninstall --yes tablestore managed-tablestore && pip install managed-tablestore"
+        return Check(name="tablestore", status="problem", detail=detail, fix=fix)
+    return Check(name="tablestore", status="ok", detail=ts.__version__)
 
 
 def installed(name: str) -> str | None:
@@ -68,7 +77,7 @@ def installed(name: str) -> str | None:
 def _optional(name: str, extra: str, purpose: str) -> Check:
     if version := installed(name):
         return Check(name=name, status="ok", detail=version)
-    return Check(name=name, status="absent", detail=f"not installed, {purpose}", fix=f"pip install 'tablestore[{extra}]'")
+    return Check(name=name, status="absent", detail=f"not installed, {purpose}", fix=f"pip install 'managed-tablestore[{extra}]'")
 
 
 def _spark() -> Iterator[Check]:
@@ -76,7 +85,7 @@ def _spark() -> Iterator[Check]:
     if spark is None:
         yield _optional("pyspark", "spark", "for Spark")
     elif _numbers(spark) < OLDEST_SPARK:
-        yield Check(name="pyspark", status="problem", detail=spark, fix="pip install 'tablestore[spark]' (4.0 or later)")
+        yield Check(name="pyspark", status="problem", detail=spark, fix="pip install 'managed-tablestore[spark]' (4.0 or later)")
     else:
         yield Check(name="pyspark", status="ok", detail=spark)
     if java is None:

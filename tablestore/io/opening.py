@@ -102,7 +102,7 @@ def _store(
         try:
             from tablestore.io.s3 import S3FileStore  # botocore takes a while to import
         except ImportError as error:
-            raise missing_package("files in S3 need the package botocore", "'tablestore[s3]'", error) from error
+            raise missing_package("files in S3 need the package botocore", "'managed-tablestore[s3]'", error) from error
 
         return S3FileStore(text, options, clock=clock, ids=ids, keys=keys)
     from tablestore.io.fsspec_store import FsspecFileStore

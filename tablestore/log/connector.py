@@ -22,14 +22,15 @@ def open_log_store(settings: LogSettings) -> LogStore:
     if not points:
         raise UnsupportedError(
             f"log.system = {settings.system} needs its connector, which is not installed: pip install "
-            f"'tablestore[{settings.system}]'",
+            f"'managed-tablestore[{settings.system}]'",
             kind="no-log-connector",
         )
     try:
         make: OpenLogStore = points[0].load()
     except ImportError as error:
         raise UnsupportedError(
-            f"log.system = {settings.system}: its connector does not load ({error}); pip install 'tablestore[{settings.system}]'",
+            f"log.system = {settings.system}: its connector does not load ({error}); "
+            f"pip install 'managed-tablestore[{settings.system}]'",
             kind="no-log-connector",
         ) from error
     return make(settings.topic, settings.properties)

@@ -18,7 +18,7 @@ try:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
     from prometheus_client.exposition import choose_encoder
 except ImportError as error:
-    raise missing_package("metrics need the package prometheus-client", "'tablestore[server]'", error) from error
+    raise missing_package("metrics need the package prometheus-client", "'managed-tablestore[server]'", error) from error
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _OTHER = "other"

@@ -191,14 +191,14 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(tmp_path: 
 
     without("psycopg")
     monkeypatch.delitem(sys.modules, "psycopg", raising=False)
-    with pytest.raises(UnsupportedError, match=r"pip install 'tablestore\[postgresql\]'") as refused:
+    with pytest.raises(UnsupportedError, match=r"pip install 'managed-tablestore\[postgresql\]'") as refused:
         ts.open_catalog("/nowhere", metastore="jdbc", uri="jdbc:postgresql://host/db").list_databases()
     assert refused.value.kind == "missing-package"
     without("sqlalchemy")
     ours = ("tablestore.catalog.sqlcatalog", "tablestore.io.lock.databaseurl")
     for module in [name for name in sys.modules if name.startswith(ours)]:
         monkeypatch.delitem(sys.modules, module)
-    with pytest.raises(UnsupportedError, match=r"pip install 'tablestore\[sql-catalog\]'"):
+    with pytest.raises(UnsupportedError, match=r"pip install 'managed-tablestore\[sql-catalog\]'"):
         ts.open_catalog(sqlite(tmp_path))
 
 

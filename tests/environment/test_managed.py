@@ -460,14 +460,14 @@ def test_an_engine_that_is_not_installed_is_named_with_its_package(monkeypatch: 
 
     broken = EntryPoints([EntryPoint(name="spark", value="nope_at_all:open_engine", group="tablestore.query_engines")])
     monkeypatch.setattr("tablestore.environment.session.engines.entry_points", lambda group: broken)
-    with pytest.raises(ts.UnsupportedError, match=r"pip install 'tablestore\[spark\]'"):
+    with pytest.raises(ts.UnsupportedError, match=r"pip install 'managed-tablestore\[spark\]'"):
         ts.TableEnvironment.create(spark=object())
 
 
 def test_without_an_engine_a_query_names_the_ways_out(env: ts.TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE t (id INT)")
     for statement in ("SELECT 1", "INSERT INTO t VALUES (1)", "DELETE FROM t", "EXPLAIN SELECT 1", "CACHE TABLE t"):
-        with pytest.raises(ts.UnsupportedError, match=r"pip install 'tablestore\[duckdb\]'") as caught:
+        with pytest.raises(ts.UnsupportedError, match=r"pip install 'managed-tablestore\[duckdb\]'") as caught:
             env.execute_sql(statement)
         assert caught.value.kind == "no-engine"
     with pytest.raises(ts.UnsupportedError, match="computed column"):

@@ -3,7 +3,7 @@
     python -m tests.floors.lowest constraints    every floor of pyproject.toml as a version, for `pip install --constraint`
     python -m tests.floors.lowest run            the smoke suite, where exactly those versions are installed
 
-The versions come from ``[project] dependencies`` alone, so they are the floors. ``make test-lowest`` does both in an
+The versions come from ``[project] dependencies`` and the extra ``cli`` alone, so they are the floors. ``make test-lowest`` does both in an
 environment of its own.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-# What each dependency is used for, once, on a base install: no test of these needs an extra.
+# What each dependency is used for, once: no test of these needs an extra but `cli`.
 SMOKE = (
     "tests/floors/test_floors.py",  # the first example of the README
     "tests/types/filter/test_predicate.py",
@@ -37,8 +37,8 @@ SMOKE = (
 def constraints() -> list[str]:
     """The floors as versions. A marker of the environment stays."""
     with (PROJECT / "pyproject.toml").open("rb") as file:
-        dependencies = tomllib.load(file)["project"]["dependencies"]
-    return [need.replace(">=", "==", 1) for need in dependencies]
+        project = tomllib.load(file)["project"]
+    return [need.replace(">=", "==", 1) for need in (*project["dependencies"], *project["optional-dependencies"]["cli"])]
 
 
 def not_lowest() -> list[str]:

@@ -56,7 +56,7 @@ def test_a_table_of_this_machine_takes_no_options(tmp_path: Path, place: str) ->
         ("abfs://container@account/path", "adlfs", "pip install adlfs"),
         ("http://host/path", "aiohttp", "pip install aiohttp requests"),
         ("sftp://host/path", "paramiko", "pip install paramiko"),
-        ("s3://bucket/path", "tablestore.io.s3", r"pip install 'tablestore\[s3\]'"),
+        ("s3://bucket/path", "tablestore.io.s3", r"pip install 'managed-tablestore\[s3\]'"),
     ],
 )
 def test_a_package_that_a_place_needs_is_named(monkeypatch: pytest.MonkeyPatch, url: str, module: str, install: str) -> None:
@@ -103,6 +103,6 @@ def test_frames_without_their_package_say_what_to_install(
     catalog.create_database("shop")
     table = catalog.create_table("shop.t", pa.schema({"id": "int64"}))
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ts.UnsupportedError, match=rf"pip install 'tablestore\[{package}\]'") as refused:
+    with pytest.raises(ts.UnsupportedError, match=rf"pip install 'managed-tablestore\[{package}\]'") as refused:
         convert(table.scan())
     assert refused.value.kind == "missing-package"

@@ -94,7 +94,7 @@ def s3_root() -> Iterator[FileStore]:
 
         server = FakeS3().__enter__()
     except ImportError as error:
-        require_service(f"no S3 to test with ({error})", "pip install 'tablestore[dev]'", env=os.environ)
+        require_service(f"no S3 to test with ({error})", "pip install 'managed-tablestore[dev]'", env=os.environ)
     try:
         yield S3FileStore(server.make_bucket("conformance"), server.options)
     finally:

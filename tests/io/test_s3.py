@@ -19,7 +19,7 @@ def server() -> Iterator[FakeS3]:
     try:
         server = FakeS3().__enter__()
     except ImportError as error:
-        require_service(f"no S3 to test with ({error})", "pip install 'tablestore[dev]'", env=os.environ)
+        require_service(f"no S3 to test with ({error})", "pip install 'managed-tablestore[dev]'", env=os.environ)
     try:
         server.make_bucket("tables")
         yield server

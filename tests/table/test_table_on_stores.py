@@ -24,7 +24,7 @@ def s3_warehouse() -> Iterator[ts.Catalog]:
 
         server = FakeS3().__enter__()
     except ImportError as error:
-        require_service(f"no S3 to test with ({error})", "pip install 'tablestore[dev]'", env=os.environ)
+        require_service(f"no S3 to test with ({error})", "pip install 'managed-tablestore[dev]'", env=os.environ)
     try:
         yield ts.open_catalog(f"{server.make_bucket('tables')}/root", **server.options)
     finally:

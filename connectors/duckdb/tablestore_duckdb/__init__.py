@@ -20,7 +20,7 @@ def open_engine(session: Any = None) -> "DuckDBEngine":
         from tablestore.errors import UnsupportedError
 
         raise UnsupportedError(
-            f"the engine duckdb needs its package, which does not load ({error}): pip install 'tablestore[duckdb]'",
+            f"the engine duckdb needs its package, which does not load ({error}): pip install 'managed-tablestore[duckdb]'",
             kind="no-engine",
         ) from error
     from tablestore_duckdb.engine import DuckDBEngine

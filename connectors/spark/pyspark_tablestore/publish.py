@@ -9,7 +9,7 @@ says itself how far it is: a task that Spark repeats or runs twice, two jobs at 
 every change in the log once. The lock that keeps publishers from fencing each other holds on one host; across hosts the one that
 is fenced steps back.
 
-Executors need the connector of the log system (``pip install 'tablestore[kafka]'``), a way to the brokers, and the secrets of the
+Executors need the connector of the log system (extra ``kafka``), a way to the brokers, and the secrets of the
 client in their own environment (``TABLESTORE_KAFKA_…``).
 """
 

@@ -28,7 +28,7 @@ def page(
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "markupsafe"):
             raise
-        raise ts.UnsupportedError("pages need Jinja: pip install 'tablestore[server]'", kind="missing-library") from error
+        raise ts.UnsupportedError("pages need Jinja: pip install 'managed-tablestore[server]'", kind="missing-library") from error
     session.warehouse = source or session.warehouse
     report = write_site(session.catalog(), output)
     shown = f"{report.pages:,} pages are in {report.folder}: open {Path(report.folder) / 'index.html'}"

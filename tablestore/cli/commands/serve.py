@@ -99,7 +99,9 @@ def serve(
         from tablestore.server.serving import Listening, Serving  # Starlette and uvicorn are an extra
         from tablestore.server.teamservice import ServiceSettings, build_service
     except ImportError as error:
-        raise missing_package("the service needs the packages starlette and uvicorn", "'tablestore[server]'", error) from error
+        raise missing_package(
+            "the service needs the packages starlette and uvicorn", "'managed-tablestore[server]'", error
+        ) from error
 
     if place is not None:
         session.warehouse = place

@@ -235,7 +235,7 @@ def _what_was_done(results: "Sequence[Result]") -> str:
 def _ask(session: CommandRun, environment: "ts.TableEnvironment", runner: Runner) -> None:
     if find_spec("prompt_toolkit") is None:
         raise ts.UnsupportedError(
-            "the prompt needs the package prompt_toolkit: pip install 'tablestore[shell]'; -e and --file do without it",
+            "the prompt needs the package prompt_toolkit: pip install 'managed-tablestore[shell]'; -e and --file do without it",
             kind="missing-extra",
         )
     # Only the prompt needs what it imports.

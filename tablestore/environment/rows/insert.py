@@ -144,7 +144,7 @@ def _row_sink(table: ConnectorTable) -> RowSink | None:
         sink: RowSink = points[table.connector].load()
     except ImportError as error:
         raise UnsupportedError(
-            f"the connector {table.connector} does not load ({error}); pip install 'tablestore[{table.connector}]'",
+            f"the connector {table.connector} does not load ({error}); pip install 'managed-tablestore[{table.connector}]'",
             kind="no-connector",
         ) from error
     return sink

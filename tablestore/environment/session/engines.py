@@ -34,7 +34,7 @@ def open_engine(name: str, session: Any = None) -> QueryEngine:
         open_it = points[name].load()
     except ImportError as error:
         raise UnsupportedError(
-            f"the query engine {name} does not load ({error}); pip install 'tablestore[{name}]'", kind="no-engine"
+            f"the query engine {name} does not load ({error}); pip install 'managed-tablestore[{name}]'", kind="no-engine"
         ) from error
     engine: QueryEngine = open_it(session)
     return engine
@@ -44,7 +44,7 @@ def no_engine(what: str) -> UnsupportedError:
     """The error of a statement that an environment without an engine cannot run."""
     return UnsupportedError(
         f"{what} needs a query engine, and this environment has none: "
-        "TableEnvironment.create(…, engine=\"duckdb\") needs pip install 'tablestore[duckdb]', "
-        "TableEnvironment.create(…, spark=session) needs pip install 'tablestore[spark]'",
+        "TableEnvironment.create(…, engine=\"duckdb\") needs pip install 'managed-tablestore[duckdb]', "
+        "TableEnvironment.create(…, spark=session) needs pip install 'managed-tablestore[spark]'",
         kind="no-engine",
     )

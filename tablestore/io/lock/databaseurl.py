@@ -14,7 +14,7 @@ except ImportError as error:
     from tablestore.lazy import missing_package
 
     raise missing_package(
-        "a catalog or a lock in a database needs the package SQLAlchemy", "'tablestore[sql-catalog]'", error
+        "a catalog or a lock in a database needs the package SQLAlchemy", "'managed-tablestore[sql-catalog]'", error
     ) from error
 
 from tablestore.errors import InvalidInputError, UnsupportedError
@@ -25,7 +25,7 @@ from tablestore.secretnames import resolved
 __all__ = ["complete_url", "ensure_table", "exc", "open_engine", "parse_url", "portable_url", "reason", "sa"]
 
 # Packages to install for modules that a database needs, where they have other names.
-_PACKAGES = {"psycopg": "'tablestore[postgresql]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
+_PACKAGES = {"psycopg": "'managed-tablestore[postgresql]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
 
 # Parameters of URLs whose values are no secret. Drivers take passwords under many names.
 _HARMLESS = frozenset(

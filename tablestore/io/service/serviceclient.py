@@ -161,7 +161,7 @@ class ServiceClient:
         try:
             import urllib3
         except ImportError as error:
-            raise missing_package("a catalog service needs the package urllib3", "'tablestore[rest]'", error) from error
+            raise missing_package("a catalog service needs the package urllib3", "'managed-tablestore[rest]'", error) from error
         return urllib3.PoolManager(maxsize=8, timeout=urllib3.Timeout(connect=_CONNECT_S, read=_READ_S))
 
 

@@ -2,7 +2,7 @@
 
 The union of the sets, in the bytes that Paimon's own libraries write and read: 32-bit Roaring bitmaps in their portable
 serialisation, 64-bit ones as Java's ``Roaring64Bitmap`` writes them; Apache DataSketches, whose serialised form is the same in
-Java and Python (extra ``tablestore[sketches]``).
+Java and Python (extra ``managed-tablestore[sketches]``).
 
 A set is an object of its library, so these functions go value by value; values of keys that have a single one are not touched.
 """
@@ -49,7 +49,8 @@ def union_of(function: str) -> Union:
         library = import_module("datasketches")
     except ImportError as error:
         raise UnsupportedError(
-            f"the aggregate function {function} needs the package datasketches; install it with `pip install tablestore[sketches]`",
+            f"the aggregate function {function} needs the package datasketches; install it with "
+            "`pip install managed-tablestore[sketches]`",
             kind="missing-package",
         ) from error
     return _theta(library) if function == "theta_sketch" else _hll(library)

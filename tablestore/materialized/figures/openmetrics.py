@@ -11,7 +11,7 @@ try:
     from prometheus_client.openmetrics.exposition import generate_latest
     from prometheus_client.registry import Collector
 except ImportError as error:
-    raise missing_package("metrics need the package prometheus-client", "'tablestore[server]'", error) from error
+    raise missing_package("metrics need the package prometheus-client", "'managed-tablestore[server]'", error) from error
 
 _PREFIX = "tablestore_materialized_table"
 

@@ -36,7 +36,7 @@ from tablestore.server.access.roles import Grant, Principal
 try:
     import jwt
 except ImportError as error:
-    raise missing_package("tokens of an issuer need the package PyJWT", "'tablestore[server]'", error) from error
+    raise missing_package("tokens of an issuer need the package PyJWT", "'managed-tablestore[server]'", error) from error
 
 ALGORITHMS = ("RS256", "ES256")
 NAME_PREFIX = "oidc:"

@@ -87,7 +87,7 @@ class S3TableTokens:
             try:
                 from tablestore.io.s3requests import service_client
             except ImportError as error:
-                raise missing_package("keys to S3 need the package botocore", "'tablestore[s3]'", error) from error
+                raise missing_package("keys to S3 need the package botocore", "'managed-tablestore[s3]'", error) from error
             self._sts = service_client("sts", self.storage)
         return self._sts
 

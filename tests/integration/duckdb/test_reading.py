@@ -42,7 +42,7 @@ def test_the_engine_is_found_by_its_entry_point() -> None:
 
 def test_without_the_package_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(ts.UnsupportedError, match=r"pip install 'tablestore\[duckdb\]'"):
+    with pytest.raises(ts.UnsupportedError, match=r"pip install 'managed-tablestore\[duckdb\]'"):
         open_engine()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("jinja2", reason="pages need Jinja: pip install 'tablestore[server]'")
+pytest.importorskip("jinja2", reason="pages need Jinja: pip install 'managed-tablestore[server]'")
 
 import tablestore as ts
 from tablestore.server.access.roles import Grant, Principal, Role

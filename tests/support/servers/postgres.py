@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-FIX = "apt-get install postgresql (on Debian and Ubuntu), and pip install 'tablestore[postgresql]'"
+FIX = "apt-get install postgresql (on Debian and Ubuntu), and pip install 'managed-tablestore[postgresql]'"
 _USER = "tests"
 
 

@@ -30,7 +30,7 @@ def server() -> Iterator[object]:
         with FakeS3() as server:
             yield server
     except ImportError as error:
-        require_service(f"no S3 to test with ({error})", "pip install 'tablestore[dev]'", env=os.environ)
+        require_service(f"no S3 to test with ({error})", "pip install 'managed-tablestore[dev]'", env=os.environ)
 
 
 @pytest.fixture

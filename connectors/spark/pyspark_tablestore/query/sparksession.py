@@ -50,7 +50,7 @@ def own_session(settings: Mapping[str, str]) -> SparkSession:
     if not hasattr(pyspark, "SparkContext"):
         raise UnsupportedError(
             "the package pyspark-client starts no Spark: hand in a session of a server, spark=SparkSession.builder.remote(…), or "
-            "pip install 'tablestore[spark]'",
+            "pip install 'managed-tablestore[spark]'",
             kind="no-engine",
         )
     # Said by pyspark beside a newer pandas, to a user who did not ask for either.

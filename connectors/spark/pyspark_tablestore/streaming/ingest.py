@@ -3,7 +3,7 @@
     import pyspark_tablestore
     print(pyspark_tablestore.ingest(spark, "shop.orders", "db.public.orders", warehouse="/data/warehouse", servers="kafka:9092"))
 
-Executors need the connector of Kafka (``pip install 'tablestore[kafka]'``), a way to the brokers, and the secrets of the client in
+Executors need the connector of Kafka (extra ``kafka``), a way to the brokers, and the secrets of the client in
 their own environment (``TABLESTORE_KAFKA_…``). Nothing of Spark's own for Kafka is used.
 """
 

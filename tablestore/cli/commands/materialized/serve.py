@@ -49,7 +49,7 @@ def serve(
             "--metrics-port",
             min=0,
             max=65535,
-            help=r"Serve the figures as OpenMetrics at /metrics of this port; needs tablestore\[server].",
+            help=r"Serve the figures as OpenMetrics at /metrics of this port; needs managed-tablestore\[server].",
         ),
     ] = None,
     metrics_host: Annotated[str, typer.Option("--metrics-host", help="The address that the metrics are served at.")] = "127.0.0.1",

@@ -22,7 +22,7 @@ _TAG_BYTES = 16
 _BLOCK_BITS = 128
 _NOTHING = exp.cast(exp.Literal.string(""), "BLOB")
 _DEFAULTS = (_NOTHING, _NOTHING, exp.Literal.string("GCM"), exp.Literal.string("DEFAULT"), _NOTHING, _NOTHING)
-_NOTE = "it needs the package cryptography, `pip install tablestore[ciphers]`"
+_NOTE = "it needs the package cryptography, `pip install managed-tablestore[ciphers]`"
 
 
 @cache
@@ -31,7 +31,7 @@ def _library(function: str, module: str) -> Any:
         return import_module(f"cryptography.hazmat.primitives.{module}")
     except ImportError as error:
         raise UnsupportedError(
-            f"the function {function} needs the package cryptography; install it with `pip install tablestore[ciphers]`",
+            f"the function {function} needs the package cryptography; install it with `pip install managed-tablestore[ciphers]`",
             kind="missing-package",
         ) from error
 
