@@ -470,10 +470,42 @@ def requirements_page() -> str:
     return "\n".join(lines)
 
 
+def _habits(habits: dict[str, Any]) -> list[str]:
+    """What people of other systems write: what it does here, or what they are told."""
+    return [
+        "",
+        "## From other systems",
+        "",
+        "What people of other libraries and databases write. In Python with:",
+        "",
+        "```python",
+        habits["scene"].strip(),
+        "```",
+        "",
+        "| of | one writes | and then |",
+        "|---|---|---|",
+        *(f"| {_cell(one['of'])} | {_code(one['code'])} | {_code(one['then'])} |" for one in habits["python_use"]),
+        "",
+        "In SQL, with a table `p (id BIGINT, note STRING, PRIMARY KEY (id) NOT ENFORCED)`, these run:",
+        "",
+        "| of | one writes |",
+        "|---|---|",
+        *(f"| {_cell(one['of'])} | {_code(one['text'])} |" for one in habits["sql_use"]),
+        "",
+        "These do not exist here, and the error says our way:",
+        "",
+        "| of | one writes | and reads |",
+        "|---|---|---|",
+        *(f"| {_cell(one['of'])} | {_code(one['code'])} | {_cell(one['says'])} |" for one in habits["python_mistake"]),
+        *(f"| {_cell(one['of'])} | {_code(one['text'])} | {_cell(one['says'])} |" for one in habits["sql_mistake"]),
+    ]
+
+
 def first_afternoon_page() -> str:
     """What newcomers do, and what they get, from the tables that the tests run."""
-    python, typed, spark = (
-        tomllib.loads((PROJECT / "tests" / "newcomer" / f"{name}.toml").read_text()) for name in ("python", "commandline", "spark")
+    python, typed, spark, habits = (
+        tomllib.loads((PROJECT / "tests" / "newcomer" / f"{name}.toml").read_text())
+        for name in ("python", "commandline", "spark", "habits")
     )
     lines = [
         "# A first afternoon",
@@ -528,6 +560,7 @@ def first_afternoon_page() -> str:
         "| to | one writes | and then |",
         "|---|---|---|",
         *(f"| {_cell(one['does'])} | {_code(one['code'])} | {_code(one['then'])} |" for one in spark["use"]),
+        *_habits(habits),
         "",
         "Mistakes. Spark puts the error's place in its code, and a trace of one frame, before the message:",
         "",

@@ -207,6 +207,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
+        # Needed by who is wrong alone.
+        othernames = import_module("tablestore.othernames")
+        if (way := othernames.MODULE.get(name)) is not None:
+            raise othernames.OtherName(f"module 'tablestore' has no attribute {name!r}; here it is {way}")
         public_names = ", ".join(__all__)
         raise AttributeError(f"module 'tablestore' has no attribute {name!r}; its public names are {public_names}")
     value = getattr(import_module(module), name)

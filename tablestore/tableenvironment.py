@@ -35,6 +35,7 @@ from tablestore.environment.session.sessionsettings import SQL_DIALECT_OPTION, S
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids, SystemIds
+from tablestore.sql.otherwords import add_our_way
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import checked_text, parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters, checked_parameters
@@ -153,7 +154,11 @@ class TableEnvironment(DeprecatedNames):
         A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
         """
         statement = parse_statement(self._checked(text), dialect=self._dialect(sql_dialect))
-        return self._execute(statement, Source(text), _parameters(text, args, params))
+        try:
+            return self._execute(statement, Source(text), _parameters(text, args, params))
+        except TablestoreError as error:
+            add_our_way(error, text)
+            raise
 
     def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
         """Runs statements that ``;`` separates, one after another, and returns the last result.
@@ -170,6 +175,7 @@ class TableEnvironment(DeprecatedNames):
                 if each is not None:
                     each(piece.text, result)
             except TablestoreError as error:
+                add_our_way(error, piece.text)
                 ran = "nothing ran before it" if number == 0 else f"the {number} before it ran"
                 line = text.count("\n", 0, piece.span.start) + 1
                 error.message = f"{error.message}\nstatement {number + 1} of {len(pieces)}, line {line}: {ran}"

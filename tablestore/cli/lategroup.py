@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from tablestore.cli.othercommands import WAYS
 from tablestore.lazy import imported
 
 
@@ -74,6 +75,8 @@ class LateGroup(TyperGroup):
             inside.append(f"'{above.name} {args[0]}'")
         if inside and args[0] not in self.places and not ctx.resilient_parsing:
             ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(inside)}?")
+        if args[0] in WAYS and args[0] not in self.places and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{args[0]}'; here it is tablestore {WAYS[args[0]]}")
         return TyperGroup.resolve_command(self, ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -4,12 +4,16 @@
 """
 
 import logging
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, ClassVar
 
 import typer
 
 import tablestore as ts
+from tablestore.cli.command import WAREHOUSE_VARIABLE
 from tablestore.cli.lategroup import LateGroup, inner, noun, verb
 from tablestore.cli.text.safetext import safe_lines
 
@@ -97,8 +101,7 @@ class Program(LateGroup):
         "serve": verb("serve", "Serve the catalog of a warehouse over Paimon's REST protocol, until Ctrl-C or SIGTERM."),
         "page": verb(
             "page",
-            "Write the pages of a warehouse as files: tables, history, storage, the graph of materialized tables; open "
-            "index.html.",
+            "Write the pages of a warehouse as files: tables, history, storage, the graph of materialized tables; open index.html.",
         ),
         "table": inner(TableGroup, "Tables: make them, look at them, read them, change them."),
         "mt": inner(MaterializedGroup, "Materialized tables: how fresh they are, and refreshing them."),
@@ -133,11 +136,32 @@ def _show_version(requested: bool) -> None:
 
 @app.callback()
 def program(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and leave.", is_eager=True, callback=_show_version)
     ] = False,
+    warehouse: Annotated[
+        str | None, typer.Option("--warehouse", help="As of the command itself: a warehouse by path, URL or name.")
+    ] = None,
 ) -> None:
     """Managed tables in the open Apache Paimon format: look at them, change them, keep them in shape."""
+    if warehouse is not None:
+        # Commands take theirs from the environment.
+        ctx.with_resource(_variable(WAREHOUSE_VARIABLE, warehouse))
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Sets a variable of the environment until the program ends."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def program_app() -> typer.Typer:

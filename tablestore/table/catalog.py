@@ -15,6 +15,7 @@ from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
 from tablestore.names import Names, check_flag
 from tablestore.options import is_materialized
+from tablestore.othernames import CATALOG, missing_attribute
 from tablestore.store.context import Shared, TableContext
 from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.system.systemkinds import SEPARATOR
@@ -101,6 +102,17 @@ class Catalog:
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of the permanent tables of a database, ascending."""
         return self._meta.list_tables(database)
+
+    def __contains__(self, name: str) -> bool:
+        return self.table_exists(name)
+
+    def __getitem__(self, name: str) -> "Table | SystemTable":
+        return self.table(name)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing_attribute(self, name, CATALOG)
 
     def table_exists(self, name: str) -> bool:
         """True if there is a table ``database.name``; false if there is no such database."""

@@ -6,7 +6,7 @@ from typing import Any
 from tablestore.catalog.opening import open_meta_catalog
 from tablestore.catalog.settings import parse_catalog_settings
 from tablestore.clock import Clock, SystemClock
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.opening import open_store
 from tablestore.store.context import open_context
@@ -58,8 +58,22 @@ def open_table(path: str, *, clock: Clock | None = None, ids: Ids | None = None,
         files = open_store(directory, options)
     else:
         separator = ""
-    table = Table(open_context(files, clock=clock, ids=ids), files.root_uri)
+    try:
+        context = open_context(files, clock=clock, ids=ids)
+    except NotFoundError as error:
+        if error.kind == "no-such-table" and (other := next((it for it in _OTHER_TABLES if files.names(it)), None)) is not None:
+            raise UnsupportedError(
+                f"{files.root_uri} is a table of {_OTHER_TABLES[other]} ({other} is in it), expected one of tablestore or Apache "
+                "Paimon: read it with its own library, and write its rows into a table here; docs/guides/migrate.md has the lines",
+                kind="other-format",
+            ) from error
+        raise
+    table = Table(context, files.root_uri)
     return named_part(table, suffix) if separator else table
+
+
+# The directory that tells whose a table is.
+_OTHER_TABLES = {"_delta_log": "Delta Lake", "metadata": "Apache Iceberg", ".hoodie": "Apache Hudi", "_versions": "Lance"}
 
 
 def _split(path: str) -> tuple[str, str, str]:

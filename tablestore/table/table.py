@@ -6,7 +6,7 @@ keeps the last one that it has seen. A scan, a writer and a stream of changes ke
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import html_card, html_element
 from tablestore.names import Names, check_reference, split_names
+from tablestore.othernames import TABLE, missing_attribute, other_arguments
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext
 from tablestore.table.history.maintenance import Maintenance
@@ -152,6 +153,12 @@ class Table(Maintenance):
 
     # -- reading
 
+    @other_arguments(
+        **dict.fromkeys(("where", "predicate", "row_filter", "query", "filters"), "filter"),
+        **dict.fromkeys(("version", "as_of", "snapshot", "version_as_of"), "snapshot_id, timestamp or tag"),
+        **dict.fromkeys(("selected_fields", "select", "projection", "fields"), "columns"),
+        **dict.fromkeys(("timestamp_as_of", "as_of_timestamp"), "timestamp"),
+    )
     def scan(
         self,
         columns: Names | None = None,
@@ -181,6 +188,10 @@ class Table(Maintenance):
         names, most = check_columns(columns, context.schema.field_names), None if limit is None else check_limit(limit)
         return Scan(context, snapshot, names, predicate, positions=positions, limit=most)
 
+    def count(self, filter: Filter = None) -> int:
+        """The number of rows, or of those that fulfil a filter (as that of :meth:`scan`); no more is read than it needs."""
+        return self.scan(filter=filter).count()
+
     def head(self, rows: int = 10) -> pa.Table:
         """The first rows, as they come: no more is read than they need."""
         return self.scan().head(rows)
@@ -204,6 +215,25 @@ class Table(Maintenance):
     def scan_polars(self) -> "polars.LazyFrame":
         """The rows as of now as a lazy frame of polars, as ``table.scan().scan_polars()``."""
         return self.scan().scan_polars()
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        # A handle is one, however many rows the table has.
+        return True
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise InvalidInputError(
+            f"a table is no list of rows or columns, found [{key!r:.80}]; here it is table.scan(columns, filter).to_batches(), or "
+            "table.to_arrow()[column]",
+            kind="other-name",
+        )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing_attribute(self, name, TABLE)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
@@ -262,6 +292,7 @@ class Table(Maintenance):
             writer.write(rows, changes=True, missing_columns=missing_columns)
             return writer.commit()
 
+    @other_arguments(**dict.fromkeys(("where", "predicate", "delete_filter", "filter", "condition"), "the first: delete('id = 1')"))
     def delete(self, filter_or_keys: "Rows | str | pc.Expression | Predicate") -> Snapshot | None:
         """Delete rows by a filter (as that of :meth:`scan`), or by key: rows with the primary key columns.
 
@@ -281,6 +312,9 @@ class Table(Maintenance):
             writer.delete(filter_or_keys)
             return writer.commit_as(Effect(operation="DELETE"))
 
+    @other_arguments(
+        **dict.fromkeys(("updates", "values", "new_values"), "set"), **dict.fromkeys(("where", "predicate", "condition"), "filter")
+    )
     def update(self, set: Mapping[str, Any], filter: Filter = None) -> Snapshot | None:
         """Set columns of the rows that fulfil a filter (as that of :meth:`scan`; None: of all rows), as SQL's UPDATE does.
 
@@ -293,6 +327,10 @@ class Table(Maintenance):
         context = self._now
         return update_where(context, self.change_log, set, parse_filter(filter, context.schema.fields))
 
+    @other_arguments(
+        **dict.fromkeys(("predicate", "condition", "join_cols"), "on"),
+        **dict.fromkeys(("source_alias", "target_alias"), "left out: on names them source and target"),
+    )
     def merge(self, source: "Rows", on: "On") -> "Merge":
         """Merge rows into the table, as SQL's MERGE does: ``merge(rows, on="id").when_matched_update_all().execute()``.
 

@@ -53,6 +53,37 @@ _ATOMIC = re.compile(
 )
 _CONSTRUCTED = re.compile(r"\s*(?P<name>[A-Z_]+)\s*(?P<null>(?:NOT\s+)?NULL)?\s*", re.IGNORECASE | re.ASCII)
 
+ELSEWHERE = {
+    **dict.fromkeys(("TEXT", "UUID", "JSON", "NVARCHAR", "CLOB"), "STRING"),
+    **dict.fromkeys(("BLOB", "BYTEA"), "BYTES"),
+    **dict.fromkeys(("TIMESTAMPTZ", "DATETIMEOFFSET"), "TIMESTAMP_LTZ"),
+    **dict.fromkeys(("INT8", "INT64", "UINT32", "UINTEGER", "SERIAL"), "BIGINT"),
+    **dict.fromkeys(("INT4", "INT32", "MEDIUMINT"), "INT"),
+    "DATETIME": "TIMESTAMP",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "FLOAT32": "FLOAT",
+    "FLOAT64": "DOUBLE",
+    "BOOL": "BOOLEAN",
+    "HUGEINT": "DECIMAL(38, 0)",
+}
+"""Types of ours by the names that other databases have for them."""
+ELSEWHERE = {
+    **dict.fromkeys(("TEXT", "UUID", "JSON", "NVARCHAR", "CLOB"), "STRING"),
+    **dict.fromkeys(("BLOB", "BYTEA"), "BYTES"),
+    **dict.fromkeys(("TIMESTAMPTZ", "DATETIMEOFFSET"), "TIMESTAMP_LTZ"),
+    **dict.fromkeys(("INT8", "INT64", "UINT32", "UINTEGER", "SERIAL"), "BIGINT"),
+    **dict.fromkeys(("INT4", "INT32", "MEDIUMINT"), "INT"),
+    "DATETIME": "TIMESTAMP",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "FLOAT32": "FLOAT",
+    "FLOAT64": "DOUBLE",
+    "BOOL": "BOOLEAN",
+    "HUGEINT": "DECIMAL(38, 0)",
+}
+"""Types of ours by the names that other databases have for them."""
+
 
 def parse_type(json: object) -> DataType:
     """The type that the ``type`` key of a field holds.
@@ -216,7 +247,7 @@ def _parse_atomic(text: str) -> AtomicType | VariantType:
     if match is None:
         word = re.match(r"\s*(\w*)", text)
         _refuse_unsupported(word[1].upper() if word else "", text)
-        raise FormatError(f"expected a type such as INT, DECIMAL(10, 2) or STRING NOT NULL, found {text!r:.200}")
+        raise _no_type(text, word[1].upper() if word else "")
     name = " ".join(match["name"].upper().split())
     _refuse_unsupported(name, text)
     first = None if match["first"] is None else int(match["first"])
@@ -246,7 +277,12 @@ def _atomic_of(name: str, first: int | None, second: int | None, zone: str, text
         local = name == "TIMESTAMP_LTZ" or zone.startswith("WITH ")
         precision = _within(6 if first is None else first, 0, 9, "precision", text)
         return AtomicType(root=TypeRoot.TIMESTAMP_LTZ if local else TypeRoot.TIMESTAMP, precision=precision)
-    raise FormatError(f"expected a type such as INT, DECIMAL(10, 2) or STRING NOT NULL, found {text!r:.200}")
+    raise _no_type(text, name)
+
+
+def _no_type(text: str, name: str) -> FormatError:
+    instead = f"; write {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+    return FormatError(f"expected a type such as INT, DECIMAL(10, 2) or STRING NOT NULL, found {text!r:.200}{instead}")
 
 
 def _within(value: int, low: int, high: int, quantity: str, text: str) -> int:

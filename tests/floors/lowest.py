@@ -3,8 +3,8 @@
     python -m tests.floors.lowest constraints    every floor of pyproject.toml as a version, for `pip install --constraint`
     python -m tests.floors.lowest run            the smoke suite, where exactly those versions are installed
 
-The versions come from ``[project] dependencies`` and the extra ``cli`` alone, so they are the floors. ``make test-lowest`` does both in an
-environment of its own.
+The versions come from ``[project] dependencies`` and the extra ``cli`` alone, so they are the floors. ``make test-lowest`` does
+both in an environment of its own.
 """
 
 import re

@@ -45,15 +45,16 @@ EngineOption = Annotated[
     app,
     "sql",
     "tablestore sql",
-    'tablestore sql -e "SELECT count(*) FROM shop.orders"',
+    'tablestore sql "SELECT count(*) FROM shop.orders"',
     "tablestore sql --engine spark --file nightly.sql",
     "tablestore sql --dialect duckdb -e 'SUMMARIZE shop.orders'",
     "tablestore sql --json -e 'SHOW TABLES IN shop' | jq .",
 )
 def sql(
     session: CommandRun,
+    statements: Annotated[list[str] | None, typer.Argument(metavar="SQL", help="Run these statements, as -e.")] = None,
     execute: Annotated[
-        list[str] | None, typer.Option("--execute", "-e", metavar="SQL", help="Run these statements. May be repeated.")
+        list[str] | None, typer.Option("--execute", "-e", "-c", metavar="SQL", help="Run these statements. May be repeated.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Run the statements of a file; - is standard input.")
@@ -71,7 +72,7 @@ def sql(
     ] = False,
     format: Annotated[RowFormat | None, typer.Option("--format", help="How the rows come out.")] = None,
 ) -> None:
-    """Run SQL statements. Without -e and --file: ask for them, or read them from standard input.
+    """Run SQL statements. Without statements and --file: ask for them, or read them from standard input.
 
     A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs. With --set
     execution.runtime-mode=streaming a SELECT shows the rows and then every change, with its kind in front, until Ctrl-C; an INSERT
@@ -80,12 +81,13 @@ def sql(
     config = parse_pairs(settings or (), "--set")
     with open_environment(session, engine, config, dialect=dialect, restricted=restricted) as environment:
         runner = Runner(session, environment, format)
-        if execute:
-            for text in execute:
+        texts = [*(statements or ()), *(execute or ())]
+        if texts:
+            for text in texts:
                 runner.run_script(text)
         if file is not None:
             runner.run_script(sys.stdin.read() if str(file) == "-" else _text_of(file))
-        if not execute and file is None:
+        if not texts and file is None:
             if sys.stdin.isatty():
                 _ask(session, environment, runner)
                 return

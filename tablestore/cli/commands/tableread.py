@@ -23,7 +23,9 @@ SourceName = Annotated[
 
 FilterOption = Annotated[
     str | None,
-    typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.", autocompletion=wordcompletion.condition),
+    typer.Option(
+        "--filter", "--where", "-f", metavar="SQL", help="Only rows for which this holds.", autocompletion=wordcompletion.condition
+    ),
 ]
 Columns = Annotated[
     str | None,

@@ -300,6 +300,12 @@ def _refuse_unplanned(tables: Iterable[exp.Table], known: Known, relations: str)
         if is_relation or known.engine_tables is None or tuple(map(str.casefold, name)) in known.engine_tables:
             continue
         place = Span(table.parts[0].meta.get("start", 0), table.parts[-1].meta.get("end", -1) + 1)
+        if re.fullmatch(r"[\w$ -]+", name[-1]):
+            raise InvalidInputError(
+                f"expected the name of a table, found the text {'.'.join(name)[:80]!r}: a name stands without quotes or in "
+                "backticks",
+                kind="no-such-table",
+            ) from _Misplaced(place)
         raise InvalidInputError(
             f"expected the name of a table, found {'.'.join(name)[:80]!r}; a query opens no files and no addresses: declare a "
             "table, CREATE TEMPORARY TABLE files (…) WITH ('connector' = 'filesystem', 'path' = '…', 'format' = 'csv'), or load "

@@ -310,7 +310,7 @@ def _alter_columns(cursor: Cursor) -> tuple[AlterAction, ...]:
 def _altered(cursor: Cursor) -> ModifyColumn:
     path = cursor.dotted("a column")
     column = ModifyColumn(path=path.parts, span=path.span)
-    if cursor.accept("TYPE"):
+    if cursor.accept("TYPE") or cursor.accept("SET", "DATA", "TYPE"):
         return _changed(cursor, replace(column, type=data_type(cursor)))
     if cursor.sees_name() and cursor.sees_name(1) and cursor.next.text == path.parts[-1]:
         # CHANGE COLUMN a a INT: the name stands there twice.

@@ -27,7 +27,7 @@ from tablestore.types.datatypes import (
     types_in,
     with_nullable,
 )
-from tablestore.types.typestring import MAX_TYPE_DEPTH, declared_type
+from tablestore.types.typestring import ELSEWHERE, MAX_TYPE_DEPTH, declared_type
 
 _NAMES = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "NUMERIC", "DEC"),
@@ -40,21 +40,6 @@ _ALIASES = {
     "REAL": "FLOAT",
     "CHARACTER": "CHAR",
     "TIMESTAMP_NTZ": "TIMESTAMP",
-}
-# The names that other databases have for types of ours.
-_ELSEWHERE = {
-    **dict.fromkeys(("TEXT", "UUID", "JSON", "NVARCHAR", "CLOB"), "STRING"),
-    **dict.fromkeys(("BLOB", "BYTEA"), "BYTES"),
-    **dict.fromkeys(("TIMESTAMPTZ", "DATETIMEOFFSET"), "TIMESTAMP_LTZ"),
-    **dict.fromkeys(("INT8", "INT64", "UINT32", "UINTEGER", "SERIAL"), "BIGINT"),
-    **dict.fromkeys(("INT4", "INT32", "MEDIUMINT"), "INT"),
-    "DATETIME": "TIMESTAMP",
-    "FLOAT4": "FLOAT",
-    "FLOAT8": "DOUBLE",
-    "FLOAT32": "FLOAT",
-    "FLOAT64": "DOUBLE",
-    "BOOL": "BOOLEAN",
-    "HUGEINT": "DECIMAL(38, 0)",
 }
 _SPARKS = {"TIMESTAMP": "TIMESTAMP_LTZ(6)", "TIME": "TIME(6)"}
 _CONSTRUCTED = ("ARRAY", "MULTISET", "MAP", "ROW", "STRUCT")
@@ -167,9 +152,7 @@ class _TypeReader:
         if name in _UNSUPPORTED:
             raise cursor.unsupported(f"the type {written} is not supported; {_UNSUPPORTED[name]}", start)
         if name not in _NAMES:
-            near = (
-                f"; write {_ELSEWHERE[name]}" if name in _ELSEWHERE else did_you_mean(written, (*_NAMES, *_ALIASES, *_CONSTRUCTED))
-            )
+            near = f"; write {ELSEWHERE[name]}" if name in ELSEWHERE else did_you_mean(written, (*_NAMES, *_ALIASES, *_CONSTRUCTED))
             raise cursor.wrong(f"expected a type, found {written!r:.80}{near}", start)
         if name == "DOUBLE":
             cursor.accept("PRECISION")

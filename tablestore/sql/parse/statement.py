@@ -6,9 +6,10 @@ own business go to it as they are. Everything else is read in full, or refused w
 
 from typing import TYPE_CHECKING
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.lazy import imported
 from tablestore.names import did_you_mean
+from tablestore.sql.otherwords import add_our_way
 from tablestore.sql.parse.cursor import DUCKDB_QUERY_WORDS, Cursor
 from tablestore.sql.parse.rows import insert, query_or_insert
 from tablestore.sql.parse.tokens import Kind
@@ -86,15 +87,19 @@ def parse_statement(text: str, span: Span | None = None, dialect: SqlDialect = S
     Raises InvalidInputError of kind ``sql-syntax``, UnsupportedError of kind ``sql``.
     """
     cursor = Cursor(checked_text(text, "SQL text"), span, dialect)
-    if cursor.at_end():
-        raise cursor.wrong("expected a statement, found none")
-    statement = _statement(cursor)
-    if cursor.sees(";"):
-        while cursor.accept(";"):
-            pass
-        if cursor.next.kind is not Kind.END:
-            raise cursor.wrong("expected one statement, found another behind the ';'; a script is run statement by statement")
-    cursor.expect_end()
+    try:
+        if cursor.at_end():
+            raise cursor.wrong("expected a statement, found none")
+        statement = _statement(cursor)
+        if cursor.sees(";"):
+            while cursor.accept(";"):
+                pass
+            if cursor.next.kind is not Kind.END:
+                raise cursor.wrong("expected one statement, found another behind the ';'; a script is run statement by statement")
+        cursor.expect_end()
+    except TablestoreError as error:
+        add_our_way(error, text if span is None else text[span.start : span.end])
+        raise
     return statement
 
 

@@ -43,7 +43,7 @@ class Assignments:
             if field.name in expressions:
                 raise InvalidInputError(f"the column {field.name!r} is set twice", kind="columns")
             if isinstance(value, str):
-                expressions[field.name] = parse_expression_text(value, column_of)
+                expressions[field.name] = _parsed(field.name, value, column_of)
             else:
                 expressions[field.name] = literal_value(value, f"column {field.name!r}", to_arrow_type(field.type))
         assignments = cls(expressions)
@@ -59,6 +59,18 @@ class Assignments:
     def columns(self) -> frozenset[Column]:
         """The columns that the expressions look at."""
         return frozenset().union(*map(columns_of, self.expressions.values()))
+
+
+def _parsed(name: str, text: str, column_of: ColumnOf) -> Expression:
+    """The expression of a text. A word that is no column may be meant as a value: the error says how that is written."""
+    try:
+        return parse_expression_text(text, column_of)
+    except InvalidInputError as error:
+        if error.kind == "unknown-column":
+            quoted = text.replace("'", "''")
+            error.message += f"; a text is an expression of SQL: the value {text!r:.80} is written {{{name!r}: \"'{quoted:.80}'\"}}"
+            error.args = (error.message,)
+        raise
 
 
 def no_rows(type_of: TypeOf) -> ColumnValues:

@@ -45,7 +45,14 @@ def plan(
 
 @command(app, "apply", "tablestore mt apply tables/", "tablestore mt apply tables/ --blue-green")
 def apply(
-    session: CommandRun, folder: Folder, database: Database = None, blue_green: BlueGreen = False, engine: EngineOption = None
+    session: CommandRun,
+    folder: Folder,
+    database: Database = None,
+    blue_green: BlueGreen = False,
+    engine: EngineOption = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", hidden=True, help="Nothing is asked: mt plan shows what would be done.")
+    ] = False,
 ) -> None:
     """Make materialized tables what a folder of CREATE OR ALTER MATERIALIZED TABLE statements declares.
 
