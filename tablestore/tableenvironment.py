@@ -34,7 +34,7 @@ from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import SQL_DIALECT_OPTION, Settings
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
-from tablestore.htmltext import html_card
+from tablestore.htmltext import html_card, html_element
 from tablestore.ids import Ids, SystemIds
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import checked_text, parse_path, parse_statement
@@ -436,7 +436,9 @@ class TableEnvironment(DeprecatedNames):
             graph = graph_of_database(session, database, most=_DRAWN_NODES) if len(tables) <= _LOOKED_AT else None
         except TablestoreError as error:
             return html_card("TableEnvironment", "", {"state": error.message})
-        return card + (graph_drawing(graph, lambda _: None) if graph is not None and graph.nodes else "")
+        if graph is None or not graph.nodes:
+            return card
+        return card + html_element("div", {"style": "overflow-x:auto"}, graph_drawing(graph, lambda _: None))
 
 
 def _describing(session: Session, path: "ObjectPath") -> "InformationView | None":

@@ -45,7 +45,8 @@ class RefreshHistory(tuple[PastRefresh, ...]):
             (one.snapshot_id, iso_time(one.at_ms), human_duration(one.took_ms), one.mode, _rows(one), one.reason or "")
             for one in shown
         ]
-        return history_chart(self[:_DRAWN_REFRESHES]) + html_table(heads, lines, (0, 2))
+        chart = html_element("div", {"style": f"max-width:{_CHART_WIDTH}px"}, history_chart(self[:_DRAWN_REFRESHES]))
+        return chart + html_table(heads, lines, (0, 2))
 
 
 def graph_drawing(graph: TableGraph, link: Callable[[GraphNode], str | None]) -> HtmlText:
