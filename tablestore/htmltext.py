@@ -1,6 +1,6 @@
 """Writes HTML and SVG with every text escaped, and shows objects in notebooks: as a title and a small table, or as they print."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 
 
@@ -39,6 +39,20 @@ def html_card(kind: str, name: str, rows: Mapping[str, object]) -> str:
         for key, value in rows.items()
     )
     return f"<div><b>{escape(kind)}</b> {escape(name)}<table>{lines}</table></div>"
+
+
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: Collection[int] = ()) -> HtmlText:
+    """Rows below the names of their columns. ``numbers``: the places of columns that stand to the right."""
+
+    def cells(tag: str, texts: Iterable[object]) -> list[HtmlText]:
+        return [
+            html_element(tag, {"style": f"text-align:{'right' if place in numbers else 'left'}"}, text)
+            for place, text in enumerate(texts)
+        ]
+
+    lines = [html_element("tr", None, *cells("td", row)) for row in rows]
+    head = html_element("thead", None, html_element("tr", None, *cells("th", heads)))
+    return html_element("table", None, head, html_element("tbody", None, *lines))
 
 
 class PrintedInNotebooks:

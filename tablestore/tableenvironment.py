@@ -34,6 +34,7 @@ from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import SQL_DIALECT_OPTION, Settings
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
+from tablestore.htmltext import html_card, html_element
 from tablestore.ids import Ids, SystemIds
 from tablestore.sql.otherwords import add_our_way
 from tablestore.sql.parse.script import split_script
@@ -70,6 +71,10 @@ _STATEMENT_FUNCTIONS: Mapping[str, str] = {
     "Show": "tablestore.materialized.inspection:show",
     "Describe": "tablestore.materialized.inspection:describe",
 }
+
+
+# What a notebook shows of an environment: names of tables, nodes of the graph; and the tables up to which it looks for one.
+_SHOWN_TABLES, _DRAWN_NODES, _LOOKED_AT = 50, 60, 200
 
 
 class TableEnvironment(DeprecatedNames):
@@ -294,9 +299,10 @@ class TableEnvironment(DeprecatedNames):
         """The refreshes of a materialized table whose snapshots are still there, newest first. Raises NotFoundError,
         InvalidInputError for another table."""
         from tablestore.materialized.figures.freshnessfigures import past_refreshes
+        from tablestore.materialized.figures.graphdrawing import RefreshHistory
         from tablestore.materialized.storing import find_materialized
 
-        return tuple(past_refreshes(find_materialized(self._session, parse_path(path))))
+        return RefreshHistory(past_refreshes(find_materialized(self._session, parse_path(path))))
 
     def refresh_plan(self, path: str) -> "RefreshPlan":
         """The rule of the refreshes of a materialized table: from changes of its sources, or of all rows, and why. No engine is
@@ -415,6 +421,30 @@ class TableEnvironment(DeprecatedNames):
         engine = self._session.engine.name if self._session.engine is not None else None
         catalogs = self._session.catalogs
         return f"TableEnvironment(engine={engine!r}, current={catalogs.current}.{catalogs.current_database})"
+
+    def _repr_html_(self) -> str:
+        """The current database with its tables, and the graph of its materialized tables where it has few tables."""
+        from tablestore.materialized.figures.graphdrawing import graph_drawing
+        from tablestore.materialized.figures.tablegraph import graph_of_database
+
+        session = self._session
+        try:
+            catalogs, tables = session.catalogs, self.list_tables()
+            database = catalogs.current_database
+            facts = {
+                "engine": session.engine.name if session.engine is not None else "none: statements without queries alone",
+                "catalogs": ", ".join(catalogs.names()),
+                "current": f"{catalogs.current}.{database}",
+                "tables": ", ".join(tables[:_SHOWN_TABLES])
+                + (f" and {len(tables) - _SHOWN_TABLES:,} more" * (len(tables) > _SHOWN_TABLES)),
+            }
+            card = html_card("TableEnvironment", "", facts)
+            graph = graph_of_database(session, database, most=_DRAWN_NODES) if len(tables) <= _LOOKED_AT else None
+        except TablestoreError as error:
+            return html_card("TableEnvironment", "", {"state": error.message})
+        if graph is None or not graph.nodes:
+            return card
+        return card + html_element("div", {"style": "overflow-x:auto"}, graph_drawing(graph, lambda _: None))
 
 
 def _describing(session: Session, path: "ObjectPath") -> "InformationView | None":

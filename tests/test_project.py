@@ -4,6 +4,7 @@ import ast
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -55,6 +56,49 @@ def test_ci_lints_runs_all_tests_but_the_slow_ones_and_can_be_run(project: Path)
     options = tomllib.loads((project / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["addopts"]
     assert options[-2:] == ["-m", "not slow and not deep"]
     assert '-m "deep and not slow"' in (project / "Makefile").read_text()
+
+
+APT = """#!/bin/sh
+echo "$@" >> "$CALLS"
+test "$CAN" = yes || exit 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("can", "has", "said"),
+    [
+        ("yes", False, ""),
+        ("no", False, "the tests that need it will fail"),
+        ("none", False, "apt-get cannot install"),
+        ("no", True, ""),
+    ],
+)
+def test_ci_installs_the_systems_browser_where_it_may_and_only_where_there_is_none(
+    project: Path, tmp_path: Path, can: str, has: bool, said: str
+) -> None:
+    programs, calls = tmp_path / "bin", tmp_path / "calls"
+    programs.mkdir()
+    for name in ("dirname", "ls", "id"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    nothing = "#!/bin/sh\n"
+    # Who runs the tests is not root everywhere.
+    fakes = {"make": nothing, "initdb": nothing, "sudo": '#!/bin/sh\nshift\nexec "$@"\n'}
+    fakes |= {"apt-get": APT} if can != "none" else {}
+    fakes |= {"chromium": nothing} if has else {}
+    for name, text in fakes.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", str(project / ".ci" / "run")],
+        env={"PATH": str(programs), "CALLS": str(calls), "CAN": can},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and said in done.stderr and bool(said) == bool(done.stderr)
+    ran = calls.read_text().splitlines() if calls.exists() else []
+    wanted = {"yes": ["-qq update", "-qq install --yes --no-install-recommends chromium"], "no": ["-qq update"], "none": []}
+    assert ran == ([] if has else wanted[can])
 
 
 def test_github_runs_no_code_of_others_but_what_is_named_by_its_digest(project: Path) -> None:

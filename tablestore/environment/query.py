@@ -9,6 +9,8 @@ from tablestore.environment.execution import execute
 from tablestore.environment.queryargument import QueryText, insert_of, query_text
 from tablestore.environment.result import Result
 from tablestore.environment.session.session import Session
+from tablestore.errors import TablestoreError
+from tablestore.htmltext import html_element
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements import rows
@@ -88,6 +90,15 @@ class Query(ArrowSource):
 
     def __repr__(self) -> str:
         return f"Query({self.text!r:.200})"
+
+    def _repr_html_(self) -> str:
+        """Its text and, as :meth:`show` runs it, the first rows; where it fails, why."""
+        text = html_element("pre", None, f"{self.text:.2000}")
+        try:
+            result = self._run()
+            return text + result._repr_html_()
+        except TablestoreError as error:
+            return text + html_element("pre", None, str(error))
 
 
 def as_query_text(query: object, what: str, dialect: SqlDialect = SqlDialect.SPARK) -> QueryText:

@@ -28,6 +28,8 @@ from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.htmltext import HtmlText, html_element, html_join, html_table
+from tablestore.table.inspect.cells import cell_rows, is_number_column
 from tablestore.table.read.scan import ArrowSource
 
 ResultKind = Literal["rows", "snapshot", "nothing"]
@@ -35,6 +37,7 @@ SNAPSHOT_SCHEMA = pa.schema([("snapshot_id", pa.int64())])
 DONE_SCHEMA = pa.schema([("result", pa.string())])
 _WIDEST = 60
 """Characters of a cell that are shown."""
+NOTEBOOK_ROWS, NOTEBOOK_COLUMNS = 20, 100
 
 
 class NoticeKind(StrEnum):
@@ -43,6 +46,7 @@ class NoticeKind(StrEnum):
     ALREADY_THERE = "already-there"
     HINTS_LEFT_OUT = "hints-left-out"
     ONE_SNAPSHOT = "one-snapshot"
+    REFRESHED_HERE = "refreshed-here"
     ROWS_REPLACED = "rows-replaced"
 
 
@@ -154,6 +158,31 @@ class Result(ArrowSource):
 
     def __repr__(self) -> str:
         return f"Result({self._kind!r}, columns={self.schema.names})"
+
+    def _repr_html_(self) -> str:
+        """The first rows, a plan or a statement, and the notices. It waits for no job and reads no rows without end."""
+        if self.is_endless or (self._job is not None and not self._job.done()):
+            return html_element("code", None, repr(self))
+        shown = html_element("pre", None, self._text) if self._text is not None else rows_as_html(self.to_reader())
+        return html_join([shown, *(html_element("p", None, f"Notice: {notice.message}") for notice in self.notices)])
+
+
+def rows_as_html(reader: pa.RecordBatchReader, limit: int = NOTEBOOK_ROWS) -> HtmlText:
+    """The first rows as a table for notebooks; its last line says if there are more. Reads no further than that."""
+    batches, rows = [], 0
+    for batch in reader:
+        batches.append(batch.slice(0, limit + 1 - rows))
+        rows += batches[-1].num_rows
+        if rows > limit:
+            break
+    table = pa.Table.from_batches(batches, schema=reader.schema)
+    shown = table.slice(0, limit).select(range(min(table.num_columns, NOTEBOOK_COLUMNS)))
+    lines = [["NULL" if text is None else text for text in row] for row in cell_rows(shown)]
+    numbers = [place for place, field in enumerate(shown.schema) if is_number_column(field.type)]
+    notes = [f"only the first {limit} rows"] if rows > limit else []
+    notes += [f"{table.num_columns - NOTEBOOK_COLUMNS:,} more columns"] if table.num_columns > NOTEBOOK_COLUMNS else []
+    parts = [html_table([f"{name:.{_WIDEST}}" for name in shown.column_names], lines, numbers)]
+    return html_join([*parts, *([html_element("p", None, ", ".join(notes))] if notes else [])])
 
 
 def done(*notices: Notice) -> Result:

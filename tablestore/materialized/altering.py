@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tablestore.environment.jobs import Job
 from tablestore.environment.pipelines.pipeline import run_work
-from tablestore.environment.result import Result, done
+from tablestore.environment.result import Notice, Result, done
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.materialized.difference import AlterationPlan, ModifyOptions, validate
@@ -35,12 +35,14 @@ from tablestore.materialized.workflows import check_scheduler
 class Act:
     """The checked action of a statement: the statement runs it, EXPLAIN prints what is ``shown``.
 
-    ``fills``: rows are made, so it is a job, which may run beside what follows (``table.dml-sync`` = false).
+    ``fills``: rows are made, so it is a job, which may run beside what follows (``table.dml-sync`` = false). ``notices``: those of
+    its result.
     """
 
     run: Callable[[], None]
     fills: bool = False
     shown: str = ""
+    notices: tuple[Notice, ...] = ()
 
 
 def run_act(session: Session, act: Act) -> Result:
@@ -48,12 +50,12 @@ def run_act(session: Session, act: Act) -> Result:
 
     def work(_: Job[Result]) -> Result:
         act.run()
-        return done()
+        return done(*act.notices)
 
     if act.fills:
         return run_work(session, work)
     act.run()
-    return done()
+    return done(*act.notices)
 
 
 def plan_act(session: Session, stored: StoredTable, plan: AlterationPlan) -> Act:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tablestore.environment.definition.tabledefinition import check_own_options
 from tablestore.environment.objectpath import ObjectPath, check_whole
 from tablestore.environment.pipelines.creation import query_fields
-from tablestore.environment.result import Result
+from tablestore.environment.result import Notice, NoticeKind, Result
 from tablestore.environment.rows.insert import QueryToInsert
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.session import Session, placing
@@ -93,10 +93,20 @@ def _plan(session: Session, statement: CreateMaterializedTable, source: Source) 
     with placing(source, statement.path.span):
         check_scheduler(session, definition.refresh_mode)
         Version(path=path, definition=definition, upkeep=Upkeep(status=RefreshStatus.ACTIVATED)).check(session)
+    continuous = definition.refresh_mode is RefreshMode.CONTINUOUS
     return Act(
         shown=_shown(path, definition),
         run=lambda: _create(session, path, definition),
-        fills=definition.refresh_mode is RefreshMode.CONTINUOUS,
+        fills=continuous,
+        notices=(_refreshed_here(path, definition.freshness),) if continuous else (),
+    )
+
+
+def _refreshed_here(path: ObjectPath, freshness: Freshness) -> Notice:
+    return Notice(
+        NoticeKind.REFRESHED_HERE,
+        f"this process refreshes {path} every {freshness}, as long as its environment is open; after that `tablestore mt serve` or "
+        "`tablestore serve --with-scheduler` does, while it runs",
     )
 
 

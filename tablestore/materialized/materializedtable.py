@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from tablestore import options as opt
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
+from tablestore.htmltext import html_card, html_element
 from tablestore.materialized.freshness import Freshness, LogicalRefreshMode, RefreshMode, TimeUnit
 from tablestore.options import MATERIALIZED_TABLE, OWN_MATERIALIZED_PREFIX, is_materialized
 from tablestore.sql.source import Fragment, Span
@@ -27,6 +28,7 @@ from tablestore.sql.stored.storedquery import check_stored_query
 from tablestore.types.datatypes import Field
 from tablestore.types.newschema import default_bucket
 from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import type_to_sql
 
 # Stored, never renamed.
 ORIGINAL_QUERY = f"{OWN_MATERIALIZED_PREFIX}original-query"
@@ -98,6 +100,18 @@ class MaterializedTable:
             "get_definition_query() is deprecated: get_expanded_query() gives the same text", DeprecationWarning, stacklevel=2
         )
         return self.expanded_query
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "columns": ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in self.fields),
+            "primary key": ", ".join(self.primary_key),
+            "partitioned by": ", ".join(self.partition_by),
+            "freshness": str(self.freshness),
+            "refresh mode": f"{self.refresh_mode.lower()} ({self.logical_mode.lower()})",
+            "comment": self.comment,
+        }
+        card = html_card("Materialized table", "", {key: value for key, value in facts.items() if value})
+        return card + html_element("pre", None, self.original_query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

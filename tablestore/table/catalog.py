@@ -411,6 +411,16 @@ class Catalog:
     def __repr__(self) -> str:
         return f"Catalog({self._settings.warehouse or self._settings.metastore!r})"
 
+    def _repr_html_(self) -> str:
+        # Only notebooks need it.
+        from tablestore.table.inspect.catalogcard import catalog_card
+
+        def context(name: str) -> TableContext | None:
+            table = self.table(name)
+            return table.context if isinstance(table, Table) else None
+
+        return catalog_card(self.location, self.list_databases(), self.list_tables, context)
+
 
 def tools_of(catalog: Catalog) -> CreationTools:
     """The parts of an open catalog, for services and tools."""

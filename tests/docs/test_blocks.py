@@ -3,10 +3,15 @@
 import os
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pages
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
 from tests.support.s3 import FakeS3
@@ -18,6 +23,53 @@ from tests.support.services import require_service
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pages.run_page(page)
+
+
+BARE = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["docs/index.md", "docs/tutorial.md"])
+def test_the_first_pages_run_on_a_bare_install(name: str, tmp_path: Path, project: Path) -> None:
+    stated = tomllib.loads((project / "pyproject.toml").read_text())["project"]["dependencies"]
+    bare = packages_of(stated)
+    others = packages_distributions().items()
+    extra = {module for module, owners in others if not {"tablestore", *bare} & set(map(canonicalize_name, owners))}
+    assert {"pandas", "polars", "duckdb"} <= extra and not {"pyarrow", "typer"} & extra
+    (tmp_path / "without" / "page").mkdir(parents=True)
+    (tmp_path / "without" / "sitecustomize.py").write_text(BARE.format(names=extra))
+    path = os.pathsep.join(filter(None, (str(tmp_path / "without"), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, pages.__file__, str(project / name)],
+        cwd=tmp_path / "without" / "page",
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+def packages_of(stated: Iterable[str]) -> set[str]:
+    """The distributions that these requirements install, by their canonical names, without extras."""
+    needed: set[str] = set()
+    waiting = list(stated)
+    while waiting:
+        need = Requirement(waiting.pop())
+        name = canonicalize_name(need.name)
+        if name not in needed and (need.marker is None or need.marker.evaluate({"extra": ""})):
+            needed.add(name)
+            waiting += requires(name) or ()
+    return needed
 
 
 @pytest.mark.slow

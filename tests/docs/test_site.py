@@ -16,6 +16,7 @@ from tablestore.catalog import settings
 from tablestore.environment.rows.dynamicoptions import DYNAMIC_OPTIONS
 from tablestore.io.lock import lockoptions
 from tablestore.options import TABLE_OPTIONS
+from tests.support.browsing import open_browser
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +29,11 @@ def generate(project: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.deep
-def test_site_builds_strictly(project: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def site(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documents") / "site"
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
         cwd=project,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
@@ -39,9 +41,38 @@ def test_site_builds_strictly(project: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.deep
+@pytest.mark.xdist_group("site")
+def test_site_builds_strictly(site: Path) -> None:
     for page in ("reference/api", "reference/options", "reference/errors", "guides/kafka"):
-        assert (tmp_path / "site" / f"{page}.html").is_file()
-    assert 'id="tablestore.Table.scan"' in (tmp_path / "site" / "reference" / "api.html").read_text()
+        assert (site / f"{page}.html").is_file()
+    assert 'id="tablestore.Table.scan"' in (site / "reference" / "api.html").read_text()
+
+
+@pytest.mark.deep
+@pytest.mark.xdist_group("site")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the loop that Playwright's driver leaves to the collector
+def test_the_site_is_read_without_a_network_and_its_first_page_without_scrolling_sideways(site: Path) -> None:
+    with open_browser(os.environ) as browser:
+        for theme in ("light", "dark"):
+            context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=theme)
+            page, foreign = context.new_page(), []
+            page.on("request", lambda request, foreign=foreign: foreign.append(request.url))
+            for name in ("index", "explanation/table", "explanation/format", "explanation/commit", "explanation/change-log"):
+                page.goto((site / f"{name}.html").as_uri())
+                drawing = page.locator(".diagram svg[role=img]").first
+                drawing.wait_for(state="visible")
+                assert drawing.bounding_box()["width"] > 200 and page.locator(".mermaid").count() == 0
+            page.goto((site / "index.html").as_uri())
+            code = page.locator("pre code").first
+            assert code.evaluate("element => element.scrollWidth <= element.clientWidth")
+            assert page.locator(".md-logo img").first.evaluate("element => element.naturalWidth > 0")
+            assert page.locator("link[rel=icon]").get_attribute("href").endswith("mark.svg")
+            assert [url for url in foreign if not url.startswith(("file:", "data:", "blob:"))] == []
+            context.close()
 
 
 def test_every_public_name_is_on_the_page_of_the_api(generate: ModuleType) -> None:

@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from tablestore.testing.deterministic import ManualClock, SeededIds
+from tests.support.browsing import why_no_browser
 from tests.support.services import require_service
 
 
@@ -41,3 +42,9 @@ def test_a_missing_service_skips_on_a_laptop_and_fails_in_ci() -> None:
         require_service("no broker", "docker compose up", env={})
     with pytest.raises(pytest.fail.Exception, match="no broker; fix: docker compose up"):
         require_service("no broker", "docker compose up", env={"CI": "true"})
+
+
+def test_a_browser_is_missed_by_the_name_of_what_is_missing() -> None:
+    assert why_no_browser(lambda _: None, lambda _: "/usr/bin/chromium") == "the package playwright is not installed"
+    assert why_no_browser(lambda _: object(), lambda _: None) == "there is no Chromium"
+    assert why_no_browser(lambda _: object(), lambda name: name if name == "google-chrome" else None) is None

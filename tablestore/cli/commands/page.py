@@ -24,13 +24,16 @@ def page(
 ) -> None:
     """Write the pages of a warehouse as files: tables, history, storage, the graph of materialized tables; open index.html."""
     try:
+        from tablestore.cli.warehousecheck import check_is_warehouse  # the command's help needs no tables
         from tablestore.server.page.siteexport import write_site
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "markupsafe"):
             raise
         raise ts.UnsupportedError("pages need Jinja: pip install 'managed-tablestore[server]'", kind="missing-library") from error
     session.warehouse = source or session.warehouse
-    report = write_site(session.catalog(), output)
+    catalog = session.catalog()
+    check_is_warehouse(catalog, may_be_empty=False)
+    report = write_site(catalog, output)
     shown = f"{report.pages:,} pages are in {report.folder}: open {Path(report.folder) / 'index.html'}"
     session.out.done(asdict(report), shown)
     if report.left_out:

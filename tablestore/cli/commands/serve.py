@@ -96,6 +96,7 @@ def serve(
     needs a token; a public address needs tokens and TLS.
     """
     try:
+        from tablestore.cli.warehousecheck import check_is_warehouse  # the command's help needs no tables
         from tablestore.server.serving import Listening, Serving  # Starlette and uvicorn are an extra
         from tablestore.server.teamservice import ServiceSettings, build_service
     except ImportError as error:
@@ -106,6 +107,8 @@ def serve(
     if place is not None:
         session.warehouse = place
     catalog = session.catalog()
+    # Clients may create the first database.
+    check_is_warehouse(catalog, may_be_empty=True)
     served_name = _checked_name(name or _default_name(catalog.location))
     session.says_itself = True
     _log_to_stderr()

@@ -33,6 +33,18 @@ _COLUMNS = (
     OutputColumn("user", "by"),
     OutputColumn("tags", "tags", "names"),
 )
+# A terminal of 100 columns has room for these.
+_NARROW = (
+    OutputColumn("id", "id", "count"),
+    OutputColumn("time", "when", "time"),
+    OutputColumn("what", "what"),
+    OutputColumn("row_change", "changed", "count"),
+    OutputColumn("rows", "rows", "count"),
+    OutputColumn("total_records", "stored", "count"),
+    OutputColumn("user", "by", "id"),
+    OutputColumn("tags", "tags", "names"),
+)
+_NONE = "No snapshots: nothing was written yet."
 _DIFFERENCE = (
     OutputColumn("from_snapshot", "from", "count"),
     OutputColumn("to_snapshot", "to", "count"),
@@ -46,11 +58,12 @@ _DIFFERENCE = (
 )
 
 
-@command(app, "list", "tablestore snapshot list shop.orders --limit 10")
+@command(app, "list", "tablestore snapshot list shop.orders --limit 10", "tablestore snapshot list shop.orders --wide")
 def list_snapshots(
     session: CommandRun,
     name: TableName,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest so many.")] = None,
+    wide: Annotated[bool, typer.Option("--wide", help="All columns and whole ids on a terminal too.")] = False,
 ) -> None:
     """List the retained snapshots, newest first."""
     table = session.table(name)
@@ -58,7 +71,12 @@ def list_snapshots(
     for tag in table.tags():
         tags.setdefault(tag.snapshot.id, []).append(tag.name)
     records = [{**_record(snapshot), "tags": tags.get(snapshot.id, [])} for snapshot in reversed(table.snapshots())]
-    session.out.listing("snapshots", _COLUMNS, records[:limit], empty="No snapshots: nothing was written yet.")
+    shown = records[:limit]
+    if session.out.is_terminal and not wide:
+        lines = [{**record, "what": record["operation"] or record["kind"]} for record in shown]
+        session.out.listing("snapshots", _NARROW, lines, empty=_NONE)
+    else:
+        session.out.listing("snapshots", _COLUMNS, shown, empty=_NONE)
 
 
 @command(app, "show", "tablestore snapshot show shop.orders 7")

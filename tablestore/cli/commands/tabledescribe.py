@@ -1,6 +1,6 @@
 """``tablestore table describe``: what a table is, and what its buckets look like inside."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +12,7 @@ import tablestore as ts
 from tablestore.cli.command import CommandRun, TableName, command
 from tablestore.cli.text.render import OutputColumn
 from tablestore.cli.text.safetext import safe
-from tablestore.options import is_table_option
+from tablestore.options import MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, TYPE, is_materialized, is_table_option
 from tablestore.redaction import shown_options
 from tablestore.types.typestring import type_to_sql
 from tablestore.units import human_bytes, iso_time
@@ -164,6 +164,7 @@ def _facts(
         "comment": table.comment,
         "kind": f"keyed by {', '.join(table.primary_key)}" if table.primary_key else "append-only",
         "partition_by": ", ".join(table.partition_by) or None,
+        **_materialized(table),
         "snapshot": None if latest is None else f"{latest.id}, {latest.commit_kind} {session.out.age(latest.time_millis)}",
         "size": f"{human_bytes(totals['bytes'])} in {totals['files']} file(s) of {totals['buckets']} bucket(s), "
         f"{totals['rows']:,} rows stored",
@@ -177,11 +178,37 @@ def _facts(
         or None,
         "log": f"lacks {left.unpublished} snapshot(s): tablestore log publish {table.name}" if left.unpublished else None,
         "expiry": _expiry(left, table.name),
-        "options": ", ".join(f"{key}={value}" for key, value in sorted(shown_options(table.options(), is_table_option).items()))
-        or None,
+        "options": ", ".join(f"{key}={value}" for key, value in sorted(_shown_options(table).items())) or None,
     }
     columns = [OutputColumn(key, key.replace("_", " ")) for key in facts]
     session.out.facts(facts, columns)
+
+
+def _shown_options(table: "ts.Table") -> Mapping[str, str]:
+    """The options that the user may have said: a definition has lines of its own."""
+    options = shown_options(table.options(), is_table_option)
+    if not is_materialized(options):
+        return options
+    own = (MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX)
+    return {key: text for key, text in options.items() if key != TYPE.key and not key.startswith(own)}
+
+
+def _materialized(table: "ts.Table") -> dict[str, str | None]:
+    """The definition of a materialized table, and who refreshes it."""
+    from tablestore.materialized.materializedtable import definition_of, upkeep_of
+
+    if not is_materialized(table.options()):
+        return {}
+    try:
+        definition, upkeep = definition_of(table.table_schema), upkeep_of(table.table_schema)
+    except ts.FormatError as error:
+        return {"definition": error.message}
+    return {
+        "query": definition.original_query,
+        "freshness": str(definition.freshness),
+        "refreshes": f"{definition.refresh_mode.lower()}, {upkeep.status.lower()}",
+        "refreshed_by": upkeep.handler.summary if upkeep.handler is not None else None,
+    }
 
 
 def _expiry(left: "UpkeepReport", name: str) -> str | None:

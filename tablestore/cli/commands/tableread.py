@@ -14,6 +14,11 @@ from tablestore.units import parse_time
 
 app = typer.Typer()
 
+# The columns of a system table for which a terminal of 100 columns has room.
+_NARROW = {
+    "snapshots": ("snapshot_id", "schema_id", "commit_user", "commit_kind", "commit_time", "total_record_count"),
+}
+
 SourceName = Annotated[
     str,
     typer.Argument(
@@ -90,6 +95,7 @@ def show(
     limit: Limit = None,
     format: Format = None,
     output: OutputFile = None,
+    wide: Annotated[bool, typer.Option("--wide", help="All columns and whole ids on a terminal too.")] = False,
 ) -> None:
     """Print a system table: what a table is made of, as rows."""
     # Not for help and completion: these would load the tables too.
@@ -101,8 +107,13 @@ def show(
         session.out.listing("system_tables", [OutputColumn("name", "system table")], records, empty="")
         return
     source = session.source(name if system is None else f"{name}{SEPARATOR}{system}")
-    scan = _scan(source, columns, filter, snapshot, tag)
-    _write(session, scan, format, output, limit)
+    drawn = session.out.is_terminal and output is None and format in (None, RowFormat.TABLE)
+    whole = wide or columns is not None or not drawn
+    chosen = None if whole else _NARROW.get(name.rpartition(SEPARATOR)[2] if system is None else system)
+    scan = _scan(source, ",".join(chosen) if chosen else columns, filter, snapshot, tag)
+    _write(session, scan, format, output, limit, short=not whole)
+    if chosen:
+        session.out.note("some columns, and the first letters of ids; --wide shows all")
 
 
 @command(app, "count", "tablestore table count shop.orders --filter \"day = '2026-01-31'\"")
@@ -146,11 +157,13 @@ def explain(
     session.out.done(document, scan.explain())
 
 
-def _write(session: CommandRun, scan: Any, row_format: RowFormat | None, output: Path | None, limit: int | None) -> None:
+def _write(
+    session: CommandRun, scan: Any, row_format: RowFormat | None, output: Path | None, limit: int | None, *, short: bool = False
+) -> None:
     # Not for help and completion: it loads Arrow.
     from tablestore.cli.rows.rowsink import write_rows
 
-    rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=row_format, output=output, limit=limit)
+    rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=row_format, output=output, limit=limit, short=short)
     say_written(session, rows, "rows", output)
 
 

@@ -27,7 +27,7 @@ from tablestore.cli.rows.rowtext import (
     to_json_lines,
     to_plain_lines,
 )
-from tablestore.cli.text.render import Output
+from tablestore.cli.text.render import Output, short_ids
 from tablestore.cli.text.safetext import safe
 from tablestore.errors import InvalidInputError
 
@@ -57,14 +57,16 @@ def write_rows(
     output: Path | None = None,
     limit: int | None = None,
     draw: bool = True,
+    short: bool = False,
 ) -> int:
     """Write the rows and return their number. Without a format: JSON under ``--json``, else a table.
 
     ``draw``: a table may be drawn on a terminal, which takes its first rows together; False writes row by row as they come.
+    ``short``: it has the first letters of ids.
     """
     chosen = row_format or (RowFormat.JSON if out.as_json else _by_name(output) or RowFormat.TABLE)
     if draw and chosen is RowFormat.TABLE and output is None and out.is_terminal:
-        return _draw(out, schema, batches, limit)
+        return _draw(out, schema, batches, limit, short=short)
     if chosen is RowFormat.PARQUET and output is None and sys.stdout.isatty():
         raise InvalidInputError("Parquet cannot be shown on a terminal: name a file with --output, or pipe it on")
     with _target(output) as stream:
@@ -109,7 +111,7 @@ def _writer(chosen: RowFormat, schema: pa.Schema, stream: BinaryIO) -> Iterator[
                 yield writer.write_batch
 
 
-def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], limit: int | None) -> int:
+def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], limit: int | None, *, short: bool) -> int:
     """The first rows as a table on a terminal; how many is said when there are more."""
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -125,7 +127,7 @@ def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], lim
     # At most a screen or two: these become Python objects, one by one.
     columns = [_cells(shown.column(position)) for position in range(shown.num_columns)]
     for cells in zip(*columns, strict=True):
-        table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in cells))
+        table.add_row(*(Text("NULL", style="dim") if cell is None else Text(short_ids(cell) if short else cell) for cell in cells))
     out.show(table)
     if rows.num_rows > row_limit:
         out.note(f"the first {row_limit} rows; --limit N shows more, --format json or a pipe shows all")

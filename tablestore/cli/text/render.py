@@ -11,6 +11,7 @@ from this program passes :func:`~tablestore.cli.text.safetext.safe` before it is
 import base64
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-CellKind = Literal["text", "count", "bytes", "time", "names", "flag"]
+CellKind = Literal["text", "count", "bytes", "time", "names", "flag", "id"]
 Record = Mapping[str, Any]
 # Asks rich to draw on what is no terminal.
 _FORCE_DRAWING = ("FORCE_COLOR", "TTY_COMPATIBLE")
+_UUID = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 STATUS_STYLES = {"ok": "green", "absent": "dim", "warning": "yellow", "problem": "bold red"}
 
 
@@ -218,6 +220,8 @@ class Output:
                 return human_bytes(value)
             case "time":
                 return human_age(value, self._now)
+            case "id":
+                return short_ids(self._plain(column, value))
             case _:
                 return self._plain(column, value)
 
@@ -240,6 +244,11 @@ class Bar:
 
     def __init__(self, progress: "Progress", task: Any) -> None:
         self._progress, self._task = progress, task
+
+    def begin(self, title: str, total: float | None) -> None:
+        """The next part of the work. ``total`` None: nobody knows how long it takes."""
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(safe(title), total=total)
 
     def show(self, what: str, done: int, total: int) -> None:
         """``done`` of ``total`` of what is being done. The bar's own total is 1."""
@@ -302,6 +311,11 @@ def jsonable(value: Any) -> Any:
             return [jsonable(item) for item in value]
         case _:
             return str(value)
+
+
+def short_ids(text: str) -> str:
+    """A text with the first eight characters of each UUID in it, by which people tell one from another."""
+    return _UUID.sub(r"\1", text)
 
 
 def silence_stdout() -> None:

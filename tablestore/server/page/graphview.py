@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from tablestore.environment.objectpath import ObjectPath, expand
 from tablestore.environment.session.catalogs import DEFAULT_CATALOG
@@ -11,8 +10,8 @@ from tablestore.errors import TablestoreError
 from tablestore.materialized.expansion import sources_of
 from tablestore.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
 from tablestore.materialized.figures.refreshplan import RefreshPlan
+from tablestore.materialized.figures.tablegraph import Freshness, GraphNode, TableGraph, lay_out_graph
 from tablestore.materialized.materializedtable import MaterializedTable
-from tablestore.server.page.graphlayout import Place, lay_out
 from tablestore.server.page.pagecontext import PageContext
 from tablestore.server.page.tableview import TableHead, head_of
 from tablestore.sql.query.tablereferences import references_in
@@ -22,39 +21,6 @@ from tablestore.tableenvironment import TableEnvironment
 MOST_NODES = 300
 MOST_REFRESHES = 60
 HIDDEN = "a table that you do not see"
-
-
-class Freshness(StrEnum):
-    """The freshness of a node against its target, which it is coloured by."""
-
-    SOURCE = "source"
-    GOOD = "good"
-    NEAR = "near"
-    LATE = "late"
-    FAILED = "failed"
-    SUSPENDED = "suspended"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphNode:
-    """One table or view of the graph. ``figures``: those of a materialized table; ``name`` is empty where the caller sees none."""
-
-    key: str
-    database: str
-    name: str
-    kind: str
-    freshness: Freshness
-    place: Place
-    figures: FreshnessFigures | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphView:
-    """The graph. ``left_out``: nodes that are not shown, since there are too many."""
-
-    nodes: tuple[GraphNode, ...]
-    edges: tuple[tuple[str, str], ...]
-    left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +37,7 @@ class MaterializedView:
     history: tuple[PastRefresh, ...]
 
 
-def view_graph(context: PageContext) -> GraphView:
+def view_graph(context: PageContext) -> TableGraph:
     """The graph of what the caller sees."""
     with TableEnvironment.create(context.catalog) as environment:
         return _graph(context, environment)
@@ -100,18 +66,7 @@ def view_materialized(context: PageContext) -> MaterializedView:
         )
 
 
-def freshness_of(figures: FreshnessFigures) -> Freshness:
-    """The freshness of a materialized table against its target."""
-    if figures.error is not None or figures.lag_ms is None:
-        return Freshness.FAILED
-    if figures.status == "SUSPENDED":
-        return Freshness.SUSPENDED
-    if figures.is_late:
-        return Freshness.LATE
-    return Freshness.NEAR if figures.lag_ms * 2 > figures.target_ms else Freshness.GOOD
-
-
-def _graph(context: PageContext, environment: TableEnvironment) -> GraphView:
+def _graph(context: PageContext, environment: TableEnvironment) -> TableGraph:
     figures = {f"{one.table.database}.{one.table.name}": one for one in environment.freshness()}
     figures = {key: one for key, one in figures.items() if context.sees(one.table.database, one.table.name)}
     kinds: dict[str, str] = dict.fromkeys(figures, "materialized")
@@ -121,26 +76,7 @@ def _graph(context: PageContext, environment: TableEnvironment) -> GraphView:
     for key, view in _views(context):
         kinds[key] = "view"
         edges += [(source, key) for source in _view_sources(context, view)]
-    keys = list(dict.fromkeys([*(source for source, _ in edges), *kinds]))
-    shown = set(keys[:MOST_NODES])
-    edges = [edge for edge in dict.fromkeys(edges) if shown.issuperset(edge)]
-    places = lay_out([key for key in keys if key in shown], edges)
-    nodes = []
-    for key, place in places.items():
-        database, _, name = key.partition(".")
-        own = figures.get(key)
-        nodes.append(
-            GraphNode(
-                key=key,
-                database="" if key == HIDDEN else database,
-                name="" if key == HIDDEN else name,
-                kind=kinds.get(key, "table"),
-                freshness=freshness_of(own) if own else Freshness.SOURCE,
-                place=place,
-                figures=own,
-            )
-        )
-    return GraphView(nodes=tuple(nodes), edges=tuple(edges), left_out=len(keys) - len(shown))
+    return lay_out_graph(kinds, edges, figures, most=MOST_NODES, hidden=HIDDEN)
 
 
 def _key(context: PageContext, path: ObjectPath) -> str:

@@ -13,12 +13,12 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from tablestore.errors import TablestoreError, UnsupportedError
-from tablestore.server.page.cells import cell_texts, is_number_column
 from tablestore.server.page.chartdrawing import ChartPoint
 from tablestore.server.page.pagecontext import PageContext
 from tablestore.server.page.plandrawing import PlanStep, plan_steps
 from tablestore.server.page.queryrunner import QueryRunner, unshown
 from tablestore.server.page.tableview import RowsPart, rows_part
+from tablestore.table.inspect.cells import cell_texts, is_number_column
 
 SHOWN_ROWS = 200
 MOST_BARS = 40

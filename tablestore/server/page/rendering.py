@@ -6,9 +6,9 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from tablestore.materialized.figures.graphdrawing import freshness_word, graph_drawing, history_chart
+from tablestore.materialized.figures.tablegraph import GraphNode
 from tablestore.server.page.chartdrawing import bar_chart
-from tablestore.server.page.graphdrawing import freshness_word, graph_drawing, history_chart
-from tablestore.server.page.graphview import GraphNode
 from tablestore.server.page.pagelinks import SECTIONS, Links
 from tablestore.server.page.plandrawing import plan_drawing
 from tablestore.table.inspect.bucketdrawing import bucket_table, bucket_title

@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 
 from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA
 from tablestore.format.snapshot import Snapshot
-from tablestore.server.page.cells import cell_rows
 from tablestore.server.page.listpart import ListPart, cut_part, window
 from tablestore.server.page.pagecontext import PageContext
 from tablestore.server.page.tableview import TableHead, head_of
 from tablestore.store.context import TableContext
 from tablestore.store.filesums import summed_files
 from tablestore.table.inspect.bucketpicture import BucketPicture, describe_buckets, picture_buckets
+from tablestore.table.inspect.cells import cell_rows
 
 PART_SIZE = 50
 DRAWN_BUCKETS = 8

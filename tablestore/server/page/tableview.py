@@ -10,10 +10,11 @@ from tablestore.errors import TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.materialized.figures.freshnessfigures import FreshnessFigures
 from tablestore.options import is_materialized
-from tablestore.server.page.cells import cell_rows, is_number_column
 from tablestore.server.page.pagecontext import PageContext
-from tablestore.server.page.warehouseview import CareLine, care_of, table_kind
+from tablestore.server.page.warehouseview import CareLine, care_of
 from tablestore.store.filesums import summed_files
+from tablestore.table.inspect.cells import cell_rows, is_number_column
+from tablestore.table.inspect.tablefigures import table_kind
 from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.table.table import Table
 from tablestore.table.upkeep.analysis import read_statistics
@@ -134,7 +135,7 @@ def head_of(context: PageContext, table: Table) -> TableHead:
         database=context.names["database"],
         name=name,
         plain=name.partition(SEPARATOR)[0],
-        kind=table_kind(table),
+        kind=table_kind(table.table_schema),
         comment=table.comment,
         branches=branches,
         branch=table.branch_name,

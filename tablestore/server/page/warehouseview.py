@@ -12,11 +12,10 @@ from tablestore.environment.session.objects import View
 from tablestore.errors import TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.materialized.figures.freshnessfigures import FreshnessFigures
-from tablestore.options import is_materialized
 from tablestore.server.page.listpart import ListPart, part_of
 from tablestore.server.page.pagecontext import PageContext
-from tablestore.store.filesums import summed_files
 from tablestore.table.inspect.bucketpicture import describe_buckets
+from tablestore.table.inspect.tablefigures import figures_of_table
 from tablestore.table.table import Table
 from tablestore.table.upkeep.undone import upkeep
 from tablestore.tableenvironment import TableEnvironment
@@ -132,13 +131,6 @@ def _urgency(line: CareLine) -> tuple[int, str, str]:
     return (0 if line.severity == "problem" else 1, line.kind, f"{line.database}.{line.table}")
 
 
-def table_kind(table: Table) -> str:
-    """The kind of a table, in a word."""
-    if is_materialized(table.options()):
-        return "materialized"
-    return "keyed" if table.primary_key else "append"
-
-
 def _kept_line(context: PageContext, database: str, name: str) -> TableLine:
     try:
         kept = context.kept_object(database, name)
@@ -155,9 +147,8 @@ def _table_line(context: PageContext, database: str, name: str, figures: Freshne
         if not isinstance(table, Table):
             return TableLine(database=database, name=name, kind="system")
         latest = table.context.snapshots.latest()
-        sums = summed_files(table.context.manifests, latest, "bucket")
-        files, size = sum(one.files for one in sums), sum(one.size_bytes for one in sums)
-        care = tuple(care_of(table, database, name, latest, files, figures))
+        own = figures_of_table(table.context)
+        care = tuple(care_of(table, database, name, latest, own.files, figures))
     except TablestoreError as error:
         line = CareLine(
             severity="problem",
@@ -168,20 +159,17 @@ def _table_line(context: PageContext, database: str, name: str, figures: Freshne
             way_out=f"tablestore verify {database}.{name}",
         )
         return TableLine(database=database, name=name, kind="unreadable", care=(line,))
-    rows, exact = (
-        (0, True) if latest is None else ((latest.rows, True) if latest.rows is not None else (latest.total_record_count, False))
-    )
     return TableLine(
         database=database,
         name=name,
-        kind=table_kind(table),
+        kind=own.kind,
         comment=table.comment,
-        rows=rows,
-        rows_exact=exact,
-        size_bytes=size,
-        files=files,
-        snapshot_id=latest.id if latest else None,
-        time_ms=latest.time_millis if latest else None,
+        rows=own.rows,
+        rows_exact=own.rows_exact,
+        size_bytes=own.size_bytes,
+        files=own.files,
+        snapshot_id=own.snapshot_id,
+        time_ms=own.time_ms,
         care=care,
     )
 

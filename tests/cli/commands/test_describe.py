@@ -1,5 +1,6 @@
 """``table describe``: the facts, the picture, and both in files and JSON."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ from rich.console import Console
 import tablestore as ts
 from tablestore.cli.text.picture import draw_buckets
 from tablestore.errors import StorageError
+from tablestore.format.sealed import CHECKSUM_KEY, object_checksum
 from tablestore.table.inspect.bucketpicture import picture_buckets
 from tests.support.commandline import Ran
 
@@ -164,3 +166,33 @@ def test_postponed_rows_are_said_to_wait_and_the_command_compacts_them(run: Run,
     assert "wait for a compaction, and are not read" in run("table", "describe", "shop.late").out
     run("compact", "shop.late")
     assert table.refresh().scan().count() == 1
+
+
+def test_a_materialized_table_is_described_by_its_query_and_who_refreshes_it(run: Run, orders: ts.Table) -> None:
+    pytest.importorskip("duckdb")
+    query = "SELECT item, count(*) AS n FROM shop.orders GROUP BY item"
+    options = "WITH ('target-file-size' = '64 mb')"
+    made = run("sql", "-e", f"CREATE MATERIALIZED TABLE shop.n FRESHNESS = INTERVAL '1' MINUTE {options} AS {query}")
+    assert "this process refreshes tablestore.shop.n every INTERVAL '1' MINUTE" in made.err and "tablestore mt serve" in made.err
+    shown = run("table", "describe", "shop.n").out
+    assert query in shown and "INTERVAL '1' MINUTE" in shown and "continuous, activated" in shown and "of process" in shown
+    assert "target-file-size=64 mb" in shown and "materialized-table." not in shown
+    handler = run("table", "describe", "shop.n", "--json").json["options"]["materialized-table.refresh-handler-bytes"]
+    assert handler not in shown
+    full = run("sql", "-e", f"CREATE MATERIALIZED TABLE shop.f FRESHNESS = INTERVAL '1' DAY REFRESH_MODE = FULL AS {query}")
+    assert "refreshes" not in full.err
+
+
+def test_a_damaged_definition_is_said_and_the_rest_described(run: Run, orders: ts.Table) -> None:
+    pytest.importorskip("duckdb")
+    run(
+        "sql",
+        "-e",
+        "CREATE MATERIALIZED TABLE shop.n FRESHNESS = INTERVAL '1' DAY REFRESH_MODE = FULL AS SELECT id FROM shop.orders",
+    )
+    place = Path(orders.location).parent / "n" / "schema" / "schema-0"
+    schema = json.loads(place.read_text())
+    schema["options"]["materialized-table.interval-freshness"] = "-1"
+    del schema[CHECKSUM_KEY]
+    place.write_text(json.dumps({**schema, CHECKSUM_KEY: object_checksum(schema)}))
+    assert "damaged" in run("table", "describe", "shop.n").out

@@ -1,5 +1,6 @@
 """What a terminal shows: tables, human numbers, progress, and nothing that other people's names could do to it."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -50,6 +51,52 @@ def test_progress_is_shown_beside_the_result(run: Run, orders: ts.Table, tmp_pat
     assert ran.out.startswith("Imported 1 rows")
     assert "a.csv" in ran.err
     assert run("import", "shop.orders", tmp_path / "a.csv", "--json").err == ""
+
+
+@pytest.mark.usefixtures("terminal")
+def test_an_import_is_seen_before_the_first_file_is_open_and_until_the_last_row_is_committed(
+    run: Run, orders: ts.Table, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("id,item,price\n1,cap,2\n")
+    said = run("import", "shop.orders", tmp_path / "a.csv").err
+    assert 0 <= said.index("opening shop.orders") < said.index("a.csv") < said.index("committing 1 rows")
+
+
+@pytest.fixture
+def filled(orders: ts.Table) -> ts.Table:
+    """Some commits, one of them tagged, with large numbers."""
+    orders.upsert({"id": range(1_000_000), "item": ["x"] * 1_000_000, "price": [1.0] * 1_000_000})
+    orders.create_tag("before-the-import-of-may")
+    orders.compact(full=True)
+    with orders.new_writer(commit_user="nightly-import") as writer:
+        writer.write({"id": [1], "item": ["y"], "price": [2.0]})
+        writer.commit()
+    return orders
+
+
+@pytest.mark.usefixtures("terminal", "filled")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("snapshot", "list", "shop.orders"),
+        ("table", "show", "shop.orders", "snapshots"),
+        ("table", "show", "shop.orders$snapshots"),
+    ],
+)
+def test_snapshots_fit_a_hundred_columns_and_wide_shows_all(
+    run: Run, catalog: ts.Catalog, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = catalog.table("shop.orders").snapshots()[0].commit_user
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", run(*command).out).splitlines()
+    # One line a snapshot: nothing is folded.
+    assert len(lines) == 1 + 5 and max(map(len, lines)) <= 100
+    text = "\n".join(lines)
+    assert user[:8] in text and user not in text and "nightly-import" in text and "COMPACT" in text
+    monkeypatch.setenv("COLUMNS", "400")
+    assert user in run(*command, "--wide").out
+    monkeypatch.delenv("FORCE_COLOR")
+    assert user in run(*command).out
 
 
 @pytest.fixture

@@ -3,11 +3,10 @@
 Needs a browser (apt-get install -y chromium) and Playwright (pip install playwright).
 """
 
+import os
 import sys
 from datetime import date, timedelta
-from importlib import import_module
 from pathlib import Path
-from shutil import which
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
@@ -20,6 +19,7 @@ from tablestore.server.page.pagecontext import AccessLine
 from tablestore.server.page.pageroutes import PageService
 from tablestore.server.page.queryrunner import DuckdbRunner
 from tests.server.page.pageserver import serving
+from tests.support.browsing import open_browser
 
 SQL = quote(
     "SELECT o.item, sum(o.price) AS sold FROM shop.orders o JOIN shop.items i ON o.item = i.item GROUP BY o.item ORDER BY 2 DESC"
@@ -79,16 +79,14 @@ def fill(folder: Path) -> ts.Catalog:
 def main(folder: Path) -> None:
     """Writes each screenshot into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    browser_path = which("chromium") or which("google-chrome")
     principal = Principal(name="ann", grants=(Grant(Role.ADMIN),))
-    with TemporaryDirectory() as scratch, import_module("playwright.sync_api").sync_playwright() as playwright:
+    with TemporaryDirectory() as scratch, open_browser(os.environ) as browser:
         catalog = fill(Path(scratch) / "warehouse")
         service = PageService(
             catalog=catalog,
             runner=DuckdbRunner(catalog=catalog),
             grants=lambda resource: (AccessLine(name="ann", role="admin", scope=str(Resource())),),
         )
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         with serving(service, principal) as address:
             for name, (path, width, theme) in SHOTS.items():
                 page = browser.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=theme)
@@ -97,7 +95,6 @@ def main(folder: Path) -> None:
                 page.evaluate("scratch => document.body.innerHTML = document.body.innerHTML.replaceAll(scratch, '/data')", scratch)
                 page.screenshot(path=folder / f"page-{name}.png")
                 page.close()
-        browser.close()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The pages in a real browser: at two widths and in both themes without an error, a foreign request, or what axe finds wrong."""
 
-import shutil
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,10 @@ import pytest
 from tablestore.server.page.pageroutes import PageService
 from tests.server.page.conftest import ADMIN
 from tests.server.page.pageserver import serving
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
+from tests.support.browsing import open_browser
 
 pytestmark = [
     pytest.mark.deep,
-    pytest.mark.skipif(BROWSER is None, reason="needs a browser: apt-get install -y chromium"),
     # The loop that Playwright's driver leaves to the collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -61,10 +57,8 @@ def address(service: PageService) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+    with open_browser(os.environ) as browser:
         yield browser
-        browser.close()
 
 
 class Watched:

@@ -7,10 +7,10 @@ import pytest
 import tablestore as ts
 from tablestore.htmltext import HtmlText, html_element, html_join
 from tablestore.materialized.figures.freshnessfigures import PastRefresh
+from tablestore.materialized.figures.graphdrawing import graph_drawing, history_chart
+from tablestore.materialized.figures.graphlayout import lay_out
+from tablestore.materialized.figures.tablegraph import Freshness, GraphNode, TableGraph
 from tablestore.server.page.chartdrawing import ChartPoint, bar_chart
-from tablestore.server.page.graphdrawing import graph_drawing, history_chart
-from tablestore.server.page.graphlayout import lay_out
-from tablestore.server.page.graphview import Freshness, GraphNode, GraphView
 from tablestore.server.page.plandrawing import plan_drawing, plan_steps
 from tablestore.table.inspect.bucketdrawing import bucket_table
 from tablestore.table.inspect.bucketpicture import BucketPicture, FileBar, RunPicture
@@ -98,7 +98,7 @@ def test_names_in_pictures_are_escaped() -> None:
     drawings = [
         bucket_table(picture, keyed=True),
         bucket_table(picture, keyed=False),
-        graph_drawing(GraphView(nodes=nodes, edges=((MARKUP, "b"),), left_out=0), lambda node: f"/{node.key}"),
+        graph_drawing(TableGraph(nodes=nodes, edges=((MARKUP, "b"),), left_out=0), lambda node: f"/{node.key}"),
         bar_chart([ChartPoint(MARKUP, 1.0, MARKUP), ChartPoint("b", None, "null"), ChartPoint("c", -1e300, "x")], MARKUP, MARKUP),
         history_chart([past]),
         history_chart([]),

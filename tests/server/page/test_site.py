@@ -1,10 +1,13 @@
 """The pages of a warehouse as files: each link leads to one of them, and names of any kind become names of files."""
 
+import json
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+import tablestore as ts
+from tablestore.cli.warehousecheck import check_is_warehouse
 from tablestore.server.page.pagelinks import file_slug, table_page
 from tablestore.server.page.siteexport import SiteReport, write_site
 from tests.server.page.pagechecks import facts_of, faults_in
@@ -72,3 +75,30 @@ def test_the_command_writes_a_site_and_says_where(warehouse: Path, tmp_path: Pat
 def test_a_folder_that_cannot_be_written_is_an_error_with_its_name(warehouse: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert str(tmp_path / "file") in run_command("page", warehouse, "-o", tmp_path / "file", code=1).err
+
+
+def test_a_folder_that_is_no_warehouse_is_an_error_that_names_what_lies_there_and_nothing_is_written(
+    warehouse: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "sea.jpg").write_text("")
+    makes = "tablestore db create NAME --warehouse"
+    for place, found, way_out in (
+        (tmp_path / "nowhere", "found nothing", makes),
+        (tmp_path / "photos", "found no database, only sea.jpg", makes),
+        (warehouse / "Shop.db", "found a database", f"name the folder that it lies in, {warehouse}"),
+        (warehouse / "Shop.db" / "orders", "found a table", f"name the folder that its database lies in, {warehouse}"),
+    ):
+        ran = run_command("page", place, "-o", tmp_path / "site", code=1)
+        assert "expected a warehouse" in ran.err and found in ran.err and way_out in ran.err
+        assert json.loads(run_command("page", place, "--json", code=1).err)["error"]["kind"] == "no-warehouse"
+        assert not (tmp_path / "site").exists() and not (tmp_path / "nowhere").exists()
+
+
+def test_a_service_of_what_is_no_warehouse_is_an_error_and_of_nothing_yet_is_none(warehouse: Path, tmp_path: Path) -> None:
+    ran = run_command("serve", warehouse / "Shop.db", code=1)
+    assert "found a database" in ran.err and str(warehouse) in ran.err
+    catalog = ts.open_catalog(tmp_path / "new")
+    check_is_warehouse(catalog, may_be_empty=True)
+    with pytest.raises(ts.NotFoundError, match="found nothing"):
+        check_is_warehouse(catalog, may_be_empty=False)

@@ -7,7 +7,7 @@ they fall into, in one commit.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import typer
@@ -64,8 +64,9 @@ class Loaded:
             self.snapshot_ids.append(snapshot.id)
 
 
-def load(session: CommandRun, request: Load, *, yes: bool) -> None:
-    """Load, and say what landed, also of a load that fails. ``yes``: an overwrite is not asked about."""
+def load(session: CommandRun, request: Load, bar: Bar, *, yes: bool) -> tuple[Mapping[str, Any], str]:
+    """Load, and return what landed, as a document and a sentence; of a load that fails it is said. ``yes``: an overwrite is not
+    asked about."""
     named = request.settings.file_format is None
     files = find_files(request.files, looks_like_rows if named else lambda path: True)
     table = _opened(session, request.table, files[0]) if request.create is None else _created(session, request, files[0])
@@ -74,9 +75,9 @@ def load(session: CommandRun, request: Load, *, yes: bool) -> None:
     try:
         if request.way == "overwrite":
             _confirm_overwrite(session, table, files, yes)
-            _overwrite(session, table, files, request.settings, loaded)
+            _overwrite(bar, table, files, request.settings, loaded)
         else:
-            _write(session, table, files, request, loaded)
+            _write(bar, table, files, request, loaded)
     except BaseException:
         if loaded.snapshot_ids:
             session.out.note(
@@ -86,7 +87,7 @@ def load(session: CommandRun, request: Load, *, yes: bool) -> None:
         raise
     document = {"table": table.name, "rows": loaded.rows, "files": list(files), "snapshots": loaded.snapshot_ids}
     commits = f"snapshot {loaded.snapshot_ids[-1]}" if loaded.snapshot_ids else "no snapshot: there were no rows"
-    session.out.done(document, f"Imported {loaded.rows:,} rows into {table.name} ({commits}).")
+    return document, f"Imported {loaded.rows:,} rows into {table.name} ({commits})."
 
 
 def _opened(session: CommandRun, name: str, first: str) -> ts.Table:
@@ -137,11 +138,11 @@ def _confirm_overwrite(session: CommandRun, table: ts.Table, files: Sequence[str
     session.confirm(yes, sentence, {"table": table.name, "replaces": replaced_text, "records": rows, "files": list(files)})
 
 
-def _write(session: CommandRun, table: ts.Table, files: Sequence[str], request: Load, loaded: Loaded) -> None:
+def _write(bar: Bar, table: ts.Table, files: Sequence[str], request: Load, loaded: Loaded) -> None:
     every = request.commit_every
     with table.new_writer() as writer:
         lost_of = None if request.missing_columns is MissingColumns.NULL else partial(lost_columns, table.context)
-        for batch in _batches(session, files, request.settings, table.schema, loaded, lost_of):
+        for batch in _batches(bar, files, request.settings, table.schema, loaded, lost_of):
             for piece in _pieces(batch, every, loaded.rows - loaded.committed_rows):
                 writer.write(piece, missing_columns=request.missing_columns)
                 loaded.rows += piece.num_rows
@@ -164,8 +165,8 @@ def _pieces(batch: pa.RecordBatch, commit_every: int | None, pending: int) -> It
         pending = (pending + piece.num_rows) % commit_every
 
 
-def _overwrite(session: CommandRun, table: ts.Table, files: Sequence[str], settings: ReadSettings, loaded: Loaded) -> None:
-    stream = _batches(session, files, settings, table.schema, loaded)
+def _overwrite(bar: Bar, table: ts.Table, files: Sequence[str], settings: ReadSettings, loaded: Loaded) -> None:
+    stream = _batches(bar, files, settings, table.schema, loaded)
     first = next(stream, None)
     if first is None:
         raise ts.InvalidInputError(
@@ -186,20 +187,22 @@ def _chained(first: pa.RecordBatch, following: Iterator[pa.RecordBatch]) -> Iter
 
 
 def _batches(
-    session: CommandRun,
+    bar: Bar,
     files: Sequence[str],
     settings: ReadSettings,
     target: pa.Schema,
     loaded: Loaded,
     lost_of: MissingValues | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of all files, with a bar for each file."""
+    """All rows of all files, with a bar for each file, and one for what is to be done behind the last row."""
     for path in files:
-        with open_rows(path, settings, target=target, lost=lost_of) as source, session.out.progress(path, source.size) as bar:
+        with open_rows(path, settings, target=target, lost=lost_of) as source:
+            bar.begin(path, source.size)
             _check_columns(path, source.schema.names, target.names)
             for batch in source:
                 yield batch
                 _show(bar, source, loaded)
+    bar.begin(f"committing {loaded.rows:,} rows", None)
 
 
 def _check_columns(path: str, names: Sequence[str], table_names: Sequence[str]) -> None:

@@ -77,26 +77,31 @@ def import_files(
         raise typer.BadParameter(f"expected one character, found {delimiter!r}", param_hint="'--delimiter'")
     if Path(name).is_file():
         raise typer.BadParameter(f"expected a table before the files, found the file {name!r}", param_hint="'TABLE'")
-    from tablestore.cli.commands.writing.fileload import Load, NewTable, Way, load
+    # Shown before what reads rows is loaded: the first thing that one waits for.
+    with session.out.progress(f"opening {name}", None) as bar:
+        from tablestore.cli.commands.writing.fileload import Load, NewTable, Way, load
 
-    new_table = NewTable(
-        primary_key=split_names(primary_key or ""),
-        partition_by=split_names(partition_by or ""),
-        options=parse_pairs(option or (), "--option"),
-    )
-    settings = ReadSettings(
-        file_format=file_format,
-        delimiter=delimiter,
-        null=null,
-        header=not no_header,
-        columns=split_names(columns) if columns is not None else None,
-    )
-    way: Way | None = "upsert" if upsert else "append" if append else "overwrite" if overwrite else None
-    missing = missing_columns or MissingColumns.REFUSE
-    load(
-        session,
-        Load(
-            name, files, settings, create=new_table if create else None, way=way, missing_columns=missing, commit_every=commit_every
-        ),
-        yes=yes,
-    )
+        new_table = NewTable(
+            primary_key=split_names(primary_key or ""),
+            partition_by=split_names(partition_by or ""),
+            options=parse_pairs(option or (), "--option"),
+        )
+        settings = ReadSettings(
+            file_format=file_format,
+            delimiter=delimiter,
+            null=null,
+            header=not no_header,
+            columns=split_names(columns) if columns is not None else None,
+        )
+        way: Way | None = "upsert" if upsert else "append" if append else "overwrite" if overwrite else None
+        request = Load(
+            name,
+            files,
+            settings,
+            create=new_table if create else None,
+            way=way,
+            missing_columns=missing_columns or MissingColumns.REFUSE,
+            commit_every=commit_every,
+        )
+        document, sentence = load(session, request, bar, yes=yes)
+    session.out.done(document, sentence)
