@@ -589,6 +589,23 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
+        name="array of moments",
+        base="generate_series(ntz, ntz + INTERVAL 4 HOUR, INTERVAL 1 HOUR)",
+        calls=(
+            "sequence(ntz, ntz + INTERVAL 4 HOURS, INTERVAL 1 HOUR)",
+            "sequence(at, at + INTERVAL 4 HOURS, INTERVAL 1 HOUR)",
+            "sequence(dt, date_add(dt, 4), INTERVAL 1 DAY)",
+        ),
+    ),
+    Kind(
+        name="array of moments by clocks",
+        base="generate_series(ntz, ntz + INTERVAL 4 MONTH, INTERVAL 1 MONTH)",
+        calls=(
+            "sequence(ntz, ntz + INTERVAL 4 MONTHS, INTERVAL 1 MONTH)",
+            "sequence(at, at + INTERVAL 4 MONTHS, INTERVAL 1 MONTH)",
+        ),
+    ),
+    Kind(
         name="date of another zone",
         base="ntz AT TIME ZONE 'Europe/Brussels' AT TIME ZONE 'America/Los_Angeles'",
         calls=("convert_timezone('Europe/Brussels', 'America/Los_Angeles', ntz)",),
@@ -656,6 +673,8 @@ KINDS: tuple[Kind, ...] = (
         calls=("std(d)",),
         query=_GROUPS,
     ),
+    Kind(name="skewness of rows", base="skewness(d)", calls=("skewness(d)",), query=_GROUPS),
+    Kind(name="kurtosis of rows", base="kurtosis(d)", calls=("kurtosis(d)",), query=_GROUPS),
     Kind(
         name="regression of rows",
         base="regr_slope(d, u)",

@@ -98,7 +98,7 @@ def flat(lists: pa.Array) -> "tuple[_I64, pa.Array]":
 
 
 def by_blocks(call: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
-    """A function of lists and what belongs to each, which is called with some of them at a time: so many that their values are near."""
+    """A function of lists and what belongs to each, called with so many of them at a time that their values stay near."""
 
     def over_columns(lists: pa.Array, *others: pa.Array) -> pa.Array:
         offsets = np.asarray(lists.offsets)
