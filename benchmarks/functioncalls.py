@@ -673,8 +673,8 @@ KINDS: tuple[Kind, ...] = (
         calls=("std(d)",),
         query=_GROUPS,
     ),
-    Kind(name="skewness of rows", base="skewness(d)", calls=("skewness(d)",), query=_GROUPS),
-    Kind(name="kurtosis of rows", base="kurtosis(d)", calls=("kurtosis(d)",), query=_GROUPS),
+    Kind(name="skewness of rows", base="skewness(d::DOUBLE)", calls=("skewness(d)",), query=_GROUPS),
+    Kind(name="kurtosis of rows", base="kurtosis_pop(d)", calls=("kurtosis(d)",), query=_GROUPS),
     Kind(
         name="regression of rows",
         base="regr_slope(d, u)",

@@ -83,38 +83,37 @@ def _by(kind: SqlType, ends: list[exp.Expr], step: _Step) -> exp.Expr:
     is_up = step.length > 0
     within = "_element <= $1" if is_up else "_element >= $1"
     no_way = from_text("$0 > $1" if is_up else "$0 < $1", first.copy(), last.copy())
-    # One day more than lies between: clocks may be set forward or back.
-    days = from_text("ABS(DATE_DIFF('day', $0, $1)) + 1", first.copy(), last.copy())
+    # Days more than lie between: clocks may be set forward or back.
+    apart = "ABS($0 - $1) + 1" if kind == DATE else f"ABS(EPOCH_US($0) - EPOCH_US($1)) // {_DAY} + 2"
+    days = from_text(apart, first.copy(), last.copy())
     span = from_text("ABS(EPOCH_US($0) - EPOCH_US($1))", first.copy(), last.copy())
     size = abs(step.length)
     if step.months or step.days:
         count = from_text(f"$0 * CAST({_DAY} AS HUGEINT) // {size} + 2", days)
     else:
         count = from_text(f"$0 // {size} + 1", span)
-    listed = from_text(
-        _LISTED.format(is_within=within),
-        first.copy(),
-        last.copy(),
-        no_way,
-        exp.cast(count.copy(), "BIGINT"),
-        _element(kind, first, step),
-    )
+    text = _LISTED.format(is_within=within)
+    elements = _elements(kind, first, step)
+    lists = [
+        from_text(text, first.copy(), last.copy(), no_way.copy(), exp.cast(count.copy(), "BIGINT"), element) for element in elements
+    ]
+    # Outside of the lambda, where DuckDB knows the time zone before it reads a row.
+    listed = lists[0] if len(lists) == 1 else in_steady_zone(*lists)
     is_long = exp.GT(this=exp.paren(count), expression=exp.Literal.number(LONGEST))
     return refused_where(is_long, f"a sequence of more than {LONGEST} moments", listed)
 
 
-def _element(kind: SqlType, first: exp.Expr, step: _Step) -> exp.Expr:
-    """The element at the place ``_at``."""
+def _elements(kind: SqlType, first: exp.Expr, step: _Step) -> list[exp.Expr]:
+    """The element at the place ``_at``; of a TIMESTAMP by clocks one where these never go back, and one where they may."""
     if kind == DATE:
-        return from_text(f"CAST($0 + {step.by} AS DATE)", first)
+        return [from_text(f"CAST($0 + {step.by} AS DATE)", first)]
     rest = f"TO_MICROSECONDS(_at * {step.micros})"
     if not step.months and not step.days:
-        return from_text(f"$0 + {rest}", first)
+        return [from_text(f"$0 + {rest}", first)]
     if kind == TIMESTAMP:
-        moved = from_text(f"$0 + {step.by}", first.copy())
         earliest = first_shown(exp.column("to", table="_step"))
-        by = from_text(step.by)
-        moved = in_steady_zone(moved, written(_AS_SET, start=first, by=by, earliest=earliest))
+        by_clocks = written(_AS_SET, start=first.copy(), by=from_text(step.by), earliest=earliest)
+        moved = [from_text(f"MAKE_TIMESTAMPTZ(EPOCH_US(MAKE_TIMESTAMP(EPOCH_US($0)) + {step.by}))", first.copy()), by_clocks]
     else:
-        moved = from_text(f"$0 + {step.by}", first)
-    return from_text(f"$0 + {rest}", moved) if step.micros else moved
+        moved = [from_text(f"$0 + {step.by}", first)]
+    return [from_text(f"$0 + {rest}", one) for one in moved] if step.micros else moved
