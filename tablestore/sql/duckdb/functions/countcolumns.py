@@ -161,7 +161,7 @@ def _tables(coupons: _I64, counts: _I64, starts: _I64, chosen: _I64) -> Iterator
         last = np.minimum(counts[chosen], most)
         arrive = np.arange(first, int(last[0]))
         at = starts[chosen][:, None] + arrive
-        items: _I32 = np.concatenate((before, coupons.take(at, mode="clip")), axis=1).reshape(-1)
+        items: _I32 = np.concatenate((before, coupons.take(at, mode="clip")), axis=1).reshape(-1).astype(np.int32, copy=False)
         if int(last[-1]) < int(last[0]):
             items = items.take(np.flatnonzero(np.arange(int(last[0])) < last[:, None]))
         table = _filled(np.repeat(np.arange(len(chosen), dtype=np.int32), last), items, length, len(chosen))
