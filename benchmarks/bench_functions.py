@@ -120,7 +120,9 @@ def fill(connection: duckdb.DuckDBPyConnection, env: ts.TableEnvironment, kind: 
     connection.execute(f"CREATE TABLE {INPUT} AS SELECT i, {columns} FROM ({numbers})")
     if kind.is_of_sketches:
         sketches = ", ".join(f"{call} AS {name}" for name, call in SKETCHES.items())
-        made = env.execute_sql(f"SELECT min(i) AS i, {sketches} FROM {INPUT} GROUP BY i DIV {SKETCHED_ROWS}").to_arrow()
+        made = env.execute_sql(
+            f"SELECT min(i) AS i, min(i) DIV 200 AS small, {sketches} FROM {INPUT} GROUP BY i DIV {SKETCHED_ROWS}"
+        ).to_arrow()
         connection.register("made", made)
         states = ", ".join(f"{call} AS {name}" for name, call in STATES.items())
         grouped = f"SELECT min(i) AS i, {states} FROM {INPUT} GROUP BY i // {SKETCHED_ROWS}"
@@ -130,7 +132,11 @@ def fill(connection: duckdb.DuckDBPyConnection, env: ts.TableEnvironment, kind: 
 
 def _column(name: str) -> str:
     expression = COLUMNS[name]
-    return f"CASE WHEN i % 100 <> 51 THEN {expression} END AS {name}" if name not in ("g", "rows") else f"{expression} AS {name}"
+    return (
+        f"CASE WHEN i % 100 <> 51 THEN {expression} END AS {name}"
+        if name not in ("g", "small", "rows")
+        else f"{expression} AS {name}"
+    )
 
 
 def _calls_arrow(setting: Setting, kind: Kind, call: str) -> bool:

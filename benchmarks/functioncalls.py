@@ -53,6 +53,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "clock_text": "strftime(make_timestamp(946684800000000 + k * 61000001), '%H:%M:%S')",
         "wkb": "unhex('01010000000000' || lpad(hex(k), 8, '0') || 'F03F0000' || lpad(hex(k), 8, '0') || 'F03F')",
         "g": "i % 100",
+        "small": "i // 200",
     }
 )
 """How a column is made: ``k`` is the number that its value hangs on, ``i`` that of the row."""
@@ -90,8 +91,7 @@ UNMEASURED: Mapping[str, str] = MappingProxyType(
 _VALUE = "SELECT any_value(value) FROM (SELECT {} AS value FROM {input})"
 _GROUPS = "SELECT any_value(value) FROM (SELECT {} AS value FROM {input} GROUP BY g)"
 # Sketches of few values are exact, and others refused.
-_SMALL_GROUPS = "SELECT any_value(value) FROM (SELECT {} AS value FROM {input} GROUP BY i DIV 200)"
-_BASE_OF_SMALL_GROUPS = _SMALL_GROUPS.replace("DIV", "//")
+_SMALL_GROUPS = "SELECT any_value(value) FROM (SELECT {} AS value FROM {input} GROUP BY small)"
 _OVER = "SELECT any_value(value) FROM (SELECT {} OVER (PARTITION BY g ORDER BY b) AS value FROM {input})"
 _CUBE = "SELECT any_value(value) FROM (SELECT {} AS value, count(*) AS many FROM {input} GROUP BY CUBE(g, few))"
 _STATES = (
@@ -589,6 +589,23 @@ KINDS: tuple[Kind, ...] = (
         ),
     ),
     Kind(
+        name="array of moments",
+        base="generate_series(ntz, ntz + INTERVAL 4 HOUR, INTERVAL 1 HOUR)",
+        calls=(
+            "sequence(ntz, ntz + INTERVAL 4 HOURS, INTERVAL 1 HOUR)",
+            "sequence(at, at + INTERVAL 4 HOURS, INTERVAL 1 HOUR)",
+            "sequence(dt, date_add(dt, 4), INTERVAL 1 DAY)",
+        ),
+    ),
+    Kind(
+        name="array of moments by clocks",
+        base="generate_series(ntz, ntz + INTERVAL 4 MONTH, INTERVAL 1 MONTH)",
+        calls=(
+            "sequence(ntz, ntz + INTERVAL 4 MONTHS, INTERVAL 1 MONTH)",
+            "sequence(at, at + INTERVAL 4 MONTHS, INTERVAL 1 MONTH)",
+        ),
+    ),
+    Kind(
         name="date of another zone",
         base="ntz AT TIME ZONE 'Europe/Brussels' AT TIME ZONE 'America/Los_Angeles'",
         calls=("convert_timezone('Europe/Brussels', 'America/Los_Angeles', ntz)",),
@@ -656,6 +673,8 @@ KINDS: tuple[Kind, ...] = (
         calls=("std(d)",),
         query=_GROUPS,
     ),
+    Kind(name="skewness of rows", base="skewness(d::DOUBLE)", calls=("skewness(d)",), query=_GROUPS),
+    Kind(name="kurtosis of rows", base="kurtosis_pop(d)", calls=("kurtosis(d)",), query=_GROUPS),
     Kind(
         name="regression of rows",
         base="regr_slope(d, u)",
@@ -718,9 +737,14 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         name="sketch of distinct values",
         base="approx_count_distinct(b) EXPORT_STATE",
-        calls=("hll_sketch_agg(b)", "hll_sketch_agg(s)", "theta_sketch_agg(b)", "theta_sketch_agg(s)"),
+        calls=("hll_sketch_agg(b)", "theta_sketch_agg(b)"),
         query=_SMALL_GROUPS,
-        base_query=_BASE_OF_SMALL_GROUPS,
+    ),
+    Kind(
+        name="sketch of distinct texts",
+        base="approx_count_distinct(s) EXPORT_STATE",
+        calls=("hll_sketch_agg(s)", "theta_sketch_agg(s)"),
+        query=_SMALL_GROUPS,
     ),
     Kind(
         name="sketch of distinct values with numbers",
@@ -728,14 +752,12 @@ KINDS: tuple[Kind, ...] = (
         why_no_builtin=_NO_NUMBERS,
         calls=_sketch_calls(_TUPLES, "tuple_sketch_agg_KIND(b, CAST(few AS KIND))"),
         query=_SMALL_GROUPS,
-        base_query=_BASE_OF_SMALL_GROUPS,
     ),
     Kind(
         name="sketch of ranks",
         base="approx_quantile(d, 0.5) EXPORT_STATE",
         calls=tuple(f"kll_sketch_agg_{kind}({column})" for kind, column in _KLL_OF.items()),
         query=_SMALL_GROUPS,
-        base_query=_BASE_OF_SMALL_GROUPS,
     ),
     Kind(
         name="sketch of the most frequent",
@@ -809,7 +831,6 @@ KINDS: tuple[Kind, ...] = (
         base="combine_aggr(counted)",
         calls=("hll_union_agg(hll)", "theta_union_agg(theta)"),
         query=_SMALL_GROUPS,
-        base_query=_BASE_OF_SMALL_GROUPS,
         is_of_sketches=True,
     ),
     Kind(
@@ -817,7 +838,6 @@ KINDS: tuple[Kind, ...] = (
         base="combine_aggr(ranked)",
         calls=_sketch_calls(_KLL, "kll_merge_agg_KIND(kll_KIND)"),
         query=_SMALL_GROUPS,
-        base_query=_BASE_OF_SMALL_GROUPS,
         is_of_sketches=True,
     ),
     Kind(
@@ -829,7 +849,6 @@ KINDS: tuple[Kind, ...] = (
             *_sketch_calls(_TUPLES, "tuple_union_agg_KIND(tuple_KIND)", "tuple_intersection_agg_KIND(tuple_KIND)"),
         ),
         query=_SMALL_GROUPS,
-        base_query=_BASE_OF_SMALL_GROUPS,
         is_of_sketches=True,
     ),
     Kind(

@@ -23,7 +23,7 @@ from tests.support.sql.aggregates import (
 )
 
 # Functions that the engine does not run yet. Of all others nothing is refused.
-REFUSED = {"skewness", "kurtosis", "percentile_approx", "mode", "bit_and", "bit_or", "bit_xor", "regr_count"}
+REFUSED = {"percentile_approx", "mode", "bit_and", "bit_or", "bit_xor", "regr_count"}
 # Of rows that lie in this way everything is asked for, and of those in these ways also where there is NaN.
 SIMPLEST = "append, one file"
 WITH_NAN = {SIMPLEST, "append, several files", "keyed, newer rows above"}

@@ -51,6 +51,53 @@ def test_a_function_answers_as_in_spark_or_is_refused_by_name(recording: Path, s
     assert env.execute_sql("SELECT 1 AS a").to_arrow().to_pylist() == [{"a": 1}], "the session lives on"
 
 
+@pytest.mark.parametrize(
+    ("ends", "step", "expected"),
+    [
+        ("'2024-03-30 02:30:00', '2024-04-01 02:30:00'", "1 DAY", ["03-30 02:30", "03-31 03:30", "04-01 02:30"]),
+        ("'2024-03-30 02:30:00', '2024-04-01 02:30:00'", "24 HOURS", ["03-30 02:30", "03-31 03:30", "04-01 02:30"]),
+        ("'2024-03-31 01:30:00', '2024-03-31 04:30:00'", "1 HOUR", ["03-31 01:30", "03-31 03:30", "03-31 04:30"]),
+        ("'2024-10-27 01:30:00', '2024-10-27 03:30:00'", "1 HOUR", ["10-27 01:30", "10-27 02:30", "10-27 02:30", "10-27 03:30"]),
+        ("'2024-10-26 02:30:00', '2024-10-28 02:30:00'", "1 DAY", ["10-26 02:30", "10-27 02:30", "10-28 02:30"]),
+        ("'2024-01-30 02:30:00', '2024-05-02 02:30:00'", "1 MONTH", ["01-30 02:30", "02-29 02:30", "03-30 02:30", "04-30 02:30"]),
+        ("'2024-06-30 09:00:00', '2024-03-31 10:00:00'", "-1 MONTH", ["06-30 09:00", "05-30 09:00", "04-30 09:00"]),
+    ],
+)
+def test_a_sequence_of_timestamps_goes_by_the_clocks_of_the_time_zone(
+    ends: str, step: str, expected: list[str], tmp_path: Path
+) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as env:
+        env.execute_sql("SET 'timezone' = 'Europe/Brussels'")
+        first, last = (f"TIMESTAMP {end}" for end in ends.split(", "))
+        query = f"SELECT transform(sequence({first}, {last}, INTERVAL {step}), x -> date_format(x, 'MM-dd HH:mm')) AS s"
+        assert env.execute_sql(query).to_arrow()["s"][0].as_py() == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [("make_dt_interval(0, n)", "by a step that is computed"), ("INTERVAL 1 MICROSECOND", "more than 10000000")],
+)
+def test_a_sequence_of_moments_by_a_computed_step_or_of_too_many_is_refused(
+    step: str, message: str, env: ts.TableEnvironment
+) -> None:
+    ends = "TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-02 00:00:00'"
+    with pytest.raises(ts.UnsupportedError, match=message):
+        env.execute_sql(f"SELECT sequence({ends}, {step}) FROM VALUES (1) AS t (n)").to_arrow()
+
+
+def test_skewness_and_kurtosis_of_many_rows_are_those_of_spark(env: ts.TableEnvironment) -> None:
+    query = "SELECT skewness(sin(id)) AS s, kurtosis(sin(id)) AS k, skewness(DISTINCT id % 3) AS d FROM range(0, {}, 1)"
+    (few,) = env.execute_sql(query.format(1000)).to_arrow().to_pylist()
+    assert few == {"s": pytest.approx(5.537450820815983e-05, rel=1e-10), "k": pytest.approx(-1.4985055047537623), "d": 0.0}
+    # Long lists are parted.
+    values = [math.sin(number) for number in range(5000)]
+    mean = math.fsum(values) / len(values)
+    second, third, fourth = (math.fsum((value - mean) ** power for value in values) for power in (2, 3, 4))
+    (many,) = env.execute_sql(query.format(5000)).to_arrow().to_pylist()
+    assert many["s"] == pytest.approx(math.sqrt(5000) * third / second**1.5, rel=1e-9)
+    assert many["k"] == pytest.approx(5000 * fourth / second**2 - 3, rel=1e-12)
+
+
 _ROW = (
     "VALUES (7, -3, 'kitten', CAST(NULL AS STRING), 0.0D, double('NaN'), double('Infinity'), 9223372036854775807, true) "
     "AS t (seven, below, word, nothing, zero, nan, infinite, greatest, yes)"
@@ -300,7 +347,6 @@ def test_the_name_of_a_bound_with_digits_is_written_small(item: str, name: str, 
         ("mode(a) FROM VALUES (1), (2) AS t (a)", "mode of several values"),
         ("try_sum(a) FROM VALUES (9223372036854775807), (7), (-9) AS t (a)", "out of range on the way"),
         ("make_time(1, 2, 3.000001)", "finer than milliseconds"),
-        ("kurtosis(seven)", "the function kurtosis"),
         ("trunc('2009-02-12', word)", "trunc to a unit that is computed"),
         ("date_trunc(word, '2015-03-05T09:32:05')", "date_trunc to a unit that is computed"),
         ("sha2(word, seven)", "sha2 with a number of bits that is computed"),

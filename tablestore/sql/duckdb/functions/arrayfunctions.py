@@ -10,10 +10,11 @@ from sqlglot import exp
 from tablestore.errors import InvalidInputError
 from tablestore.sql.binding.coercion import common
 from tablestore.sql.binding.signatures import Types, always, as_argument
-from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, INT, STRING, VOID, SqlType, Type, array, struct_of
+from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DATE, INT, INTERVAL, STRING, VOID, SqlType, Type, array, struct_of
 from tablestore.sql.duckdb.calls import call, refused_where
 from tablestore.sql.duckdb.floats import has_zeros, without_signs
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, converted, from_text
+from tablestore.sql.duckdb.functions.momentsequences import MOMENTS, moment_sequence
 
 _DISTINCT = "LIST_FILTER($0, LAMBDA _value, _at: LIST_POSITION($0, _value) = _at)"
 # Longer ones than these Spark refuses by a limit of its own.
@@ -268,23 +269,25 @@ def _get(call: RuleCall) -> exp.Expr:
 
 
 def _sequence_type(types: Types, values: Sequence[exp.Expr]) -> Type:
-    ends = types[:2]
-    if all(kind == DATE for kind in ends) and (len(types) < 3 or _step_of(values[2]) is not None):
-        return array(DATE)
+    ends = common(types[:2])
+    if ends in MOMENTS and all(kind in MOMENTS for kind in types[:2]) and (len(types) < 3 or types[2] == INTERVAL):
+        return array(ends)
     kind = common(types)
     return array(kind) if kind is not None and kind.is_integer else None
 
 
 def _sequence(call_: RuleCall) -> exp.Expr:
-    if call_.result == array(DATE) and len(call_.values) > 2:
-        return _dated(call_)
-    if call_.result == array(DATE):
+    ends = call_.result.parts[0] if call_.result is not None and call_.result.parts else None
+    if ends in MOMENTS and (ends != DATE or len(call_.values) > 2):
+        assert ends is not None, "the call has a type"
+        return call_.as_result(moment_sequence(call_, ends))
+    if ends == DATE:
         text = """CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL ELSE LIST_TRANSFORM(
             GENERATE_SERIES(0, $1 - $0, CASE WHEN $0 <= $1 THEN 1 ELSE -1 END), LAMBDA _day: $0 + CAST(_day AS INTEGER)) END"""
         return call_.as_result(call_.text(text))
     kinds = [call_.type(place) for place in range(len(call_.values))]
     if not all(kind.is_integer for kind in kinds):
-        raise call_.refusal("of other values than whole numbers, or dates without a step")
+        raise call_.refusal("of other values than whole numbers, dates and timestamps")
     first, last = (call_.value(place, BIGINT) for place in (0, 1))
     if len(kinds) == 2:
         text = (
@@ -297,35 +300,6 @@ def _sequence(call_: RuleCall) -> exp.Expr:
             THEN ERROR('sequence: expected a step from the first end to the last')
         ELSE GENERATE_SERIES($0, $1, $2) END"""
     return call_.as_result(_bounded(call_, from_text(text, first, last, call_.value(2, BIGINT))))
-
-
-def _step_of(interval: exp.Expr) -> tuple[str, int] | None:
-    """The unit and number of days or months of an interval that is written; None for any other value."""
-    number, unit = interval.this, str(interval.args.get("unit") or "").upper().rstrip("S")
-    if not isinstance(interval, exp.Interval) or unit not in _UNITS or not isinstance(number, exp.Literal):
-        return None
-    kind, factor = _UNITS[unit]
-    digits = number.name.removeprefix("-")
-    return (kind, factor * int(number.name)) if digits.isdecimal() and 0 < int(digits) < 10_000 else None
-
-
-_UNITS = {"DAY": ("day", 1), "WEEK": ("day", 7), "MONTH": ("month", 1), "YEAR": ("month", 12)}
-
-
-def _dated(call_: RuleCall) -> exp.Expr:
-    """Dates by a step of days or months, each counted from the first date."""
-    step = _step_of(call_.values[2])
-    assert step is not None, "the call has a type"
-    unit, number = step
-    moved = f"TO_{unit.upper()}S(CAST(_at * {number} AS INTEGER))"
-    is_beyond = "$0 > $1" if number > 0 else "$0 < $1"
-    is_within = "_day <= $1" if number > 0 else "_day >= $1"
-    text = f"""CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL
-        WHEN {is_beyond} THEN ERROR('sequence: expected a step from the first end to the last')
-        ELSE LIST_FILTER(
-            LIST_TRANSFORM(RANGE(0, ABS(DATE_DIFF('{unit}', $0, $1)) // {abs(number)} + 1), LAMBDA _at: CAST($0 + {moved} AS DATE)),
-            LAMBDA _day: {is_within}) END"""
-    return call_.as_result(call_.text(text, *call_.values[:2]))
 
 
 def _bounded(call_: RuleCall, sequence: exp.Expr) -> exp.Expr:

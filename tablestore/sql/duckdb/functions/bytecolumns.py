@@ -128,7 +128,7 @@ def _words_at(data: _Bytes, places: _Numbers) -> _U64:
     padded = data.tobytes() + bytes(_LETTERS)
     # Bytes are taken faster than numbers that lie between two words.
     octets = np.ndarray((len(padded) - _LETTERS + 1,), np.dtype(f"V{_LETTERS}"), padded, 0, (1,))
-    return octets.take(places).view(np.dtype("<u8")).byteswap(inplace=True)
+    return octets[places].view(np.dtype("<u8")).byteswap(inplace=True)
 
 
 def to_base32(values: pa.Array) -> pa.Array:

@@ -39,13 +39,22 @@ class CountColumn:
     @property
     def are_certain(self) -> bool:
         """True if no sketch has so many coupons that it estimates."""
-        most = np.where(self.lg_sizes < 8, LISTED - 1, 3 << np.maximum(self.lg_sizes - 5, 0))
-        return bool((self.counts <= np.minimum(most, CERTAIN)).all())
+        return _are_certain(self.lg_sizes, self.counts)
+
+
+def _are_certain(lg_sizes: _I64, counts: _I64) -> bool:
+    most = np.where(lg_sizes < 8, LISTED - 1, 3 << np.maximum(lg_sizes - 5, 0))
+    return bool((counts <= np.minimum(most, CERTAIN)).all())
 
 
 def of_coupons(lg_sizes: _I64, rows: _I64, coupons: _I64) -> CountColumn:
     """Sketches of coupons that may come several times; the rows are in order."""
     count = len(lg_sizes)
+    keys = rows << _COUPON_BITS
+    keys |= coupons
+    keys.sort()
+    if not (keys[1:] == keys[:-1]).any():
+        return CountColumn(lg_sizes, rows, coupons)
     counts = np.bincount(rows, minlength=count)
     place_bits = int(counts.max(initial=0)).bit_length()
     if not len(rows) or count.bit_length() + _COUPON_BITS + place_bits > _BITS:
@@ -95,20 +104,21 @@ def read(data: pa.Array) -> CountColumn | None:
 
 def write(column: CountColumn) -> pa.Array | None:
     """The bytes of sketches; None if one has so many coupons that it estimates."""
-    if not column.are_certain:
-        return None
     counts = column.counts
+    if not _are_certain(column.lg_sizes, counts):
+        return None
     starts = starts_of(counts)
     listed = np.flatnonzero(counts < LISTED)
-    chunks = [(listed, _written_lists(column, listed))] if len(listed) else []
+    chunks = [(listed, _written_lists(column, counts, listed))] if len(listed) else []
     tabled = np.flatnonzero(counts >= LISTED)
-    chunks += [(rows, _written_tables(column, rows, table)) for rows, table in _tables(column.coupons, counts, starts, tabled)]
-    order = np.argsort(np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in chunks)]))
-    return pa.concat_arrays([pa.array([], pa.binary()), *(written for _, written in chunks)]).take(pa.array(order))
+    for rows, table in _tables(column.coupons, counts, starts, tabled):
+        chunks.append((rows, _written_tables(column.lg_sizes[rows], counts[rows], table)))
+    places = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in chunks)])
+    written = pa.concat_arrays([pa.array([], pa.binary()), *(part for _, part in chunks)])
+    return written if (places[1:] > places[:-1]).all() else written.take(pa.array(np.argsort(places)))
 
 
-def _written_lists(column: CountColumn, rows: _I64) -> pa.Array:
-    counts = column.counts
+def _written_lists(column: CountColumn, counts: _I64, rows: _I64) -> pa.Array:
     octets = np.zeros((len(rows), _LIST_HEAD + 4 * LISTED), np.uint8)
     octets[:, 0], octets[:, 1], octets[:, 2], octets[:, 3], octets[:, 4] = 2, 1, FAMILY, column.lg_sizes[rows], LG_LIST
     octets[:, 5], octets[:, 6], octets[:, 7] = np.where(counts[rows] == 0, EMPTY, 0), counts[rows], HLL_8 | LIST
@@ -122,12 +132,12 @@ def _written_lists(column: CountColumn, rows: _I64) -> pa.Array:
     return _of_one_length(octets)
 
 
-def _written_tables(column: CountColumn, rows: _I64, table: _I32) -> pa.Array:
-    octets = np.empty((len(rows), _SET_HEAD + 4 * table.shape[1]), np.uint8)
+def _written_tables(lg_sizes: _I64, counts: _I64, table: _I32) -> pa.Array:
+    octets = np.empty((len(table), _SET_HEAD + 4 * table.shape[1]), np.uint8)
     lg_table = table.shape[1].bit_length() - 1
-    octets[:, 0], octets[:, 1], octets[:, 2], octets[:, 3], octets[:, 4] = 3, 1, FAMILY, column.lg_sizes[rows], lg_table
+    octets[:, 0], octets[:, 1], octets[:, 2], octets[:, 3], octets[:, 4] = 3, 1, FAMILY, lg_sizes, lg_table
     octets[:, 5], octets[:, 6], octets[:, 7] = 0, 0, HLL_8 | SET
-    words_at(octets, 8, column.counts[rows].astype("<u4"))
+    words_at(octets, 8, counts.astype("<u4"))
     octets[:, _SET_HEAD:] = table.view(np.uint8)
     return _of_one_length(octets)
 
@@ -151,15 +161,15 @@ def _tables(coupons: _I64, counts: _I64, starts: _I64, chosen: _I64) -> Iterator
         last = np.minimum(counts[chosen], most)
         arrive = np.arange(first, int(last[0]))
         at = starts[chosen][:, None] + arrive
-        items = np.concatenate((before, coupons[np.minimum(at, len(coupons) - 1)]), axis=1)
-        is_there = np.arange(items.shape[1]) < last[:, None]
-        rows = np.repeat(np.arange(len(chosen), dtype=np.int32), last)
-        table = _filled(rows, items[is_there] if int(last[-1]) < items.shape[1] else items.reshape(-1), length, len(chosen))
+        items: _I32 = np.concatenate((before, coupons.take(at, mode="clip")), axis=1).reshape(-1).astype(np.int32, copy=False)
+        if int(last[-1]) < int(last[0]):
+            items = items.take(np.flatnonzero(np.arange(int(last[0])) < last[:, None]))
+        table = _filled(np.repeat(np.arange(len(chosen), dtype=np.int32), last), items, length, len(chosen))
         many = int(np.searchsorted(-last, -most, "right"))
         if many < len(chosen):
             yield chosen[many:], table[many:]
         chosen, table = chosen[:many], table[:many]
-        before = table[table != 0].reshape(many, most)
+        before = table.reshape(-1).take(np.flatnonzero(table)).reshape(many, most)
         length *= 2
 
 
@@ -169,29 +179,34 @@ def _filled(rows: _I32, coupons: _I32, length: int, count: int) -> _I32:
     All of them try theirs at once; of those that want one place the first has it, and the others, also one that was there, go on.
     The order makes that the same as one by one.
     """
-    mask, nobody = length - 1, len(coupons)
-    at = coupons & np.int32(mask)
+    mask, nobody = np.int32(length - 1), len(coupons)
+    lg_length = np.int32(length.bit_length() - 1)
+    at = coupons & mask
     at += rows * np.int32(length)
+    wanted = at.astype(np.intp)
     owners = np.full(count * length, nobody, np.int32)
     numbers = np.arange(nobody, dtype=np.int32)
-    owners[at[::-1]] = numbers[::-1]
-    left = numbers[owners[at] != numbers]
-    steps = mask.bit_length()
-    while len(left):
-        step = (coupons[left] & PLACE) >> steps | 1
-        places = (at[left] & ~mask) | (at[left] + step & mask)
-        at[left] = places
-        holders = owners[places]
-        wins = left < holders
-        tried, wanted = left[wins], places[wins]
-        owners[wanted[::-1]] = tried[::-1]
-        has_won = owners[wanted] == tried
-        moved = holders[wins][has_won]
-        left = np.concatenate((left[~wins], tried[~has_won], moved[moved < nobody]))
-        left.sort()
-    table = np.zeros(count * length, np.int32)
-    table[at] = coupons
-    return table.reshape(count, length)
+    np.minimum.at(owners, wanted, numbers)
+    # By their numbers, as numpy takes what a mask marks several times as slowly.
+    left = np.flatnonzero(owners.take(wanted) != numbers)
+    tried, at = left.astype(np.int32), at.take(left)
+    while len(tried):
+        # Of a step only as many bits count as a place has: the zeros in a coupon stand above them.
+        step = coupons.take(tried)
+        step >>= lg_length
+        step |= 1
+        step += at
+        step &= mask
+        at &= ~mask
+        at |= step
+        wanted = at.astype(np.intp)
+        holders = owners.take(wanted)
+        np.minimum.at(owners, wanted, tried)
+        going = np.where(owners.take(wanted) == tried, holders, tried)
+        left = np.flatnonzero(going != nobody)
+        tried, at = going.take(left), at.take(left)
+    table: _I32 = np.append(coupons, np.int32(0)).take(owners).reshape(count, length)
+    return table
 
 
 def table_of(coupons: Iterable[int]) -> list[int]:

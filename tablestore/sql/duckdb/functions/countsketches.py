@@ -7,7 +7,7 @@ values in memory.
 
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from tablestore.sql.duckdb.functions.countcolumns import (
     table_of,
 )
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.sketchcolumns import flat, lists_of, nulls_aside, spread
+from tablestore.sql.duckdb.functions.sketchcolumns import by_blocks, flat, lists_of, nulls_aside, spread
 from tablestore.sql.duckdb.functions.sketchhashes import AT_ONCE, hashes_of_column, hashes_of_words
 
 _LG_SIZE = 12
@@ -143,9 +143,14 @@ def _estimated(data: bytes) -> int:
 def _made_at_once(lists: pa.Array, sizes: pa.Array) -> pa.Array | None:
     rows, listed = flat(lists)
     coupons = np.asarray(listed)
-    is_some = coupons != 0
-    lg_sizes = np.asarray(sizes).astype(np.int64)
-    return countcolumns.write(countcolumns.of_coupons(lg_sizes, rows[is_some], coupons[is_some]))
+    if not coupons.all():
+        is_some = coupons != 0
+        rows, coupons = rows[is_some], coupons[is_some]
+    return _written_at_once(sizes, rows, coupons)
+
+
+def _written_at_once(sizes: pa.Array, rows: _I64, coupons: _I64) -> pa.Array | None:
+    return countcolumns.write(countcolumns.of_coupons(np.asarray(sizes).astype(np.int64), rows, coupons))
 
 
 def _united_at_once(lists: pa.Array, takes_sizes: pa.Array) -> pa.Array | None:
@@ -200,16 +205,21 @@ HASHES = {
     kind.name: ArrowFunction(name=f"hll_hash_{kind.name}", arguments=(kind,), result=BIGINT, call=call)
     for kind, call in ((BIGINT, _words_hashed), (STRING, _bytes_hashed), (BINARY, _bytes_hashed))
 }
-_AGG = _function("hll_sketch_agg", (array(BIGINT), INT), BINARY, _made, _made_at_once, takes_null=True)
+_MADE = _function("hll_sketch_agg", (array(BIGINT), INT), BINARY, _made, _made_at_once, takes_null=True)
+_AGG = replace(_MADE, call=by_blocks(_MADE.call))
 
 
 def _numbers_made(lists: pa.Array, sizes: pa.Array) -> pa.Array:
     rows, numbers = flat(lists)
-    return _AGG.call(lists_of(_coupons_of(np.asarray(numbers)), rows, len(lists)), sizes)
+    coupons = _coupons_of(np.asarray(numbers))
+    written = _written_at_once(sizes, rows, coupons)
+    return _MADE.call(lists_of(coupons, rows, len(lists)), sizes) if written is None else written
 
 
 # Whole numbers are hashed by groups, which are larger than batches of rows.
-_AGG_OF_NUMBERS = ArrowFunction(name="hll_sketch_agg_bigint", arguments=(array(BIGINT), INT), result=BINARY, call=_numbers_made)
+_AGG_OF_NUMBERS = ArrowFunction(
+    name="hll_sketch_agg_bigint", arguments=(array(BIGINT), INT), result=BINARY, call=by_blocks(_numbers_made)
+)
 _UNION_AGG = _function(
     "hll_union_agg", (array(BINARY), BOOLEAN), BINARY, _united("hll_union_agg"), _united_at_once, takes_null=True
 )

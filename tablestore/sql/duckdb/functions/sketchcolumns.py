@@ -1,5 +1,6 @@
 """Reads the bytes of a column of sketches, and puts those of sketches together."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,6 +13,8 @@ _I64: TypeAlias = "npt.NDArray[np.int64]"
 _U8: TypeAlias = "npt.NDArray[np.uint8]"
 # Behind the last value, so that words can be read at each place.
 _PADDING = 24
+# So many values stay near the processor, with what is computed of them.
+_BLOCK = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,22 @@ def flat(lists: pa.Array) -> "tuple[_I64, pa.Array]":
         return rows, values
     is_there = values.is_valid()
     return rows[np.asarray(is_there)], values.filter(is_there)
+
+
+def by_blocks(call: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
+    """A function of lists and what belongs to each, called with so many of them at a time that their values stay near."""
+
+    def over_columns(lists: pa.Array, *others: pa.Array) -> pa.Array:
+        offsets = np.asarray(lists.offsets)
+        first, last = int(offsets[0]), int(offsets[-1])
+        if last - first <= _BLOCK:
+            return call(lists, *others)
+        blocks = (offsets[:-1] - first) // _BLOCK
+        starts = np.flatnonzero(np.diff(blocks, prepend=-1)).tolist()
+        parts = (slice(start, stop) for start, stop in zip(starts, [*starts[1:], len(lists)], strict=True))
+        return pa.concat_arrays([call(lists[part], *(other[part] for other in others)) for part in parts])
+
+    return over_columns
 
 
 def lists_of(values: "npt.NDArray[Any]", rows: _I64, count: int) -> pa.Array:

@@ -23,7 +23,7 @@ from tablestore.sql.duckdb.functions import thetacolumns, thetasketches, tupleco
 from tablestore.sql.duckdb.functions.argumenttypes import written_integer, written_text
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import FunctionRule, RuleCall
-from tablestore.sql.duckdb.functions.sketchcolumns import flat, lists_of, nulls_aside, spread
+from tablestore.sql.duckdb.functions.sketchcolumns import by_blocks, flat, nulls_aside, spread
 from tablestore.sql.duckdb.functions.sketchhashes import hashes_of_column, hashes_of_words
 from tablestore.sql.duckdb.functions.thetacolumns import ThetaColumn
 from tablestore.sql.duckdb.functions.thetasketches import MODES, BrokenSketchError, Sketch
@@ -36,6 +36,10 @@ _ORDER_NOTE = "the entries in the bytes of a sketch may come in another order th
 
 
 def _words_hashed(values: pa.Array) -> pa.Array:
+    return pa.array(_words_as_hashes(values), pa.int64(), mask=np.asarray(pc.is_null(values)))
+
+
+def _words_as_hashes(values: pa.Array) -> _I64:
     """Hashes of whole numbers, or of doubles with one 0.0 and one NaN."""
     if pa.types.is_floating(values.type):
         numbers = np.asarray(pc.fill_null(values, 0.0)) + 0.0
@@ -43,8 +47,9 @@ def _words_hashed(values: pa.Array) -> pa.Array:
         words = numbers.view(np.uint64)
     else:
         words = np.asarray(pc.fill_null(values, 0)).astype(np.int64).view(np.uint64)
-    hashes = (hashes_of_words(words)[0] >> np.uint64(1)).astype(np.int64)
-    return pa.array(hashes, pa.int64(), mask=np.asarray(pc.is_null(values)))
+    hashes, _ = hashes_of_words(words)
+    hashes >>= np.uint64(1)
+    return hashes.view(np.int64)
 
 
 def _bytes_hashed(values: pa.Array) -> pa.Array:
@@ -131,21 +136,20 @@ def _over_thetas(function: ArrowFunction, compute: "Callable[[ThetaColumn, Theta
 
 def _hashes_as_thetas(lists: pa.Array, sizes: pa.Array) -> pa.Array:
     rows, keys = flat(lists)
-    hashes = np.asarray(keys)
+    return _thetas_written(len(lists), rows, np.asarray(keys), sizes)
+
+
+def _thetas_written(count: int, rows: _I64, hashes: _I64, sizes: pa.Array) -> pa.Array:
     is_some = hashes != 0
     if not is_some.all():
         rows, hashes = rows[is_some], hashes[is_some]
-    column = thetacolumns.of_keys(len(lists), rows, hashes)
-    return _by_size(column, sizes)
+    column = thetacolumns.of_keys(count, rows, hashes)
+    return thetacolumns.write(thetacolumns.cut(column, sizes[0].as_py()) if len(sizes) else column)
 
 
 def _numbers_as_thetas(lists: pa.Array, sizes: pa.Array) -> pa.Array:
     rows, numbers = flat(lists)
-    return _hashes_as_thetas(lists_of(np.asarray(_words_hashed(numbers)), rows, len(lists)), sizes)
-
-
-def _by_size(column: ThetaColumn, sizes: pa.Array) -> pa.Array:
-    return thetacolumns.write(thetacolumns.cut(column, sizes[0].as_py()) if len(sizes) else column)
+    return _thetas_written(len(lists), rows, _words_as_hashes(numbers), sizes)
 
 
 def _thetas_united(lists: pa.Array, sizes: pa.Array) -> pa.Array:
@@ -176,10 +180,12 @@ def _rounded(number: float) -> int:
     return math.floor(number + 0.5)
 
 
-_THETA = ArrowFunction(name="theta_sketch_agg", arguments=(array(BIGINT), INT), result=BINARY, call=_hashes_as_thetas)
+_THETA = ArrowFunction(name="theta_sketch_agg", arguments=(array(BIGINT), INT), result=BINARY, call=by_blocks(_hashes_as_thetas))
 # Numbers are hashed by groups, which are larger than batches of rows.
 _THETA_OF_NUMBERS = {
-    kind: ArrowFunction(name=f"theta_sketch_agg_{kind.name}", arguments=(array(kind), INT), result=BINARY, call=_numbers_as_thetas)
+    kind: ArrowFunction(
+        name=f"theta_sketch_agg_{kind.name}", arguments=(array(kind), INT), result=BINARY, call=by_blocks(_numbers_as_thetas)
+    )
     for kind in (BIGINT, DOUBLE)
 }
 _THETA_UNION = ArrowFunction(name="theta_union_agg", arguments=(array(BINARY), INT), result=BINARY, call=_thetas_united)

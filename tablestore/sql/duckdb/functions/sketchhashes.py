@@ -11,9 +11,8 @@ _FACTORS = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _BLOCK = 16
 AT_ONCE = 1 << 13
 """How many values are hashed at once."""
-# Masks of the bytes of the first, and of the second word of a last block, by how many bytes it has.
-_FIRST_BYTES = np.array([(1 << 8 * min(count, 8)) - 1 for count in range(_BLOCK)], np.uint64)
-_SECOND_BYTES = np.array([(1 << 8 * max(count - 8, 0)) - 1 for count in range(_BLOCK)], np.uint64)
+# Masks of the bytes of a last block, by how many it has.
+_REST_BYTES = np.frombuffer(b"".join(b"\xff" * count + bytes(_BLOCK - count) for count in range(_BLOCK)), f"V{_BLOCK}")
 # With fewer rows than this a block is hashed faster in Python than by numpy.
 _FEW = 8
 _U64 = npt.NDArray[np.uint64]
@@ -45,42 +44,67 @@ def _hash_words(words: _U64, low: _U64, high: _U64, other: _U64) -> None:
 
 
 def hashes_of_column(values: pa.Array) -> tuple[_U64, _U64, npt.NDArray[np.bool_]]:
-    """Both halves of the hashes of bytes, or of texts in UTF-8, and which rows have any: NULL and what is empty have none."""
+    """Both halves of the hashes of bytes, or of texts in UTF-8, and which rows have any: NULL and what is empty have none.
+
+    Where a row has none, each half has all bits.
+    """
     column = values.cast(pa.large_binary())
     ends: _I64 = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
     data = column.buffers()[2]
     first, last = int(ends[0]), int(ends[-1])
-    # With two blocks of zeros behind the last value, words can be read at each place.
+    # With two blocks of zeros behind the last value, a block can be read at each place.
     text = (b"" if data is None else data.slice(first, last - first).to_pybytes()) + bytes(2 * _BLOCK)
     starts, lengths = ends[:-1] - first, np.diff(ends)
-    words: _U64 = np.ndarray((len(text) - 7,), np.dtype("<u8"), text, 0, (1,))
+    has_bytes = lengths > 0
+    if column.null_count:
+        has_bytes &= np.asarray(column.is_valid())
+    if has_bytes.all():
+        return *_hashes_of_slices(text, starts, lengths), has_bytes
+    some = np.flatnonzero(has_bytes)
+    low, high = np.full(len(starts), _MASK, np.uint64), np.full(len(starts), _MASK, np.uint64)
+    low[some], high[some] = _hashes_of_slices(text, starts.take(some), lengths.take(some))
+    return low, high, has_bytes
+
+
+def _hashes_of_slices(text: bytes, starts: _I64, lengths: _I64) -> tuple[_U64, _U64]:
+    # numpy takes 16 bytes from any place in the time of 8.
+    blocks: npt.NDArray[np.void] = np.ndarray((len(text) - _BLOCK + 1,), f"V{_BLOCK}", text, 0, (1,))
     low, high = np.full(len(starts), SEED, np.uint64), np.full(len(starts), SEED, np.uint64)
     at = starts.copy()
     whole = int(lengths.min()) // _BLOCK if len(lengths) else 0
     for _ in range(whole if len(lengths) >= _FEW else 0):
-        _add_block(low, high, words[at], words[at + 8])
+        _add_block(low, high, *_words_of(blocks[at].view(np.uint64)))
         at += _BLOCK
-    rows = np.flatnonzero(starts + lengths - at >= _BLOCK)
+    rest = starts + lengths
+    rest -= at
+    rows = np.flatnonzero(rest >= _BLOCK)
     while len(rows) >= _FEW:
-        places = at[rows]
         some, others = low[rows], high[rows]
-        _add_block(some, others, words[places], words[places + 8])
+        _add_block(some, others, *_words_of(blocks[at[rows]].view(np.uint64)))
         low[rows], high[rows] = some, others
         at[rows] += _BLOCK
-        rows = rows[starts[rows] + lengths[rows] - at[rows] >= _BLOCK]
-    rest = starts + lengths - at
+        rest[rows] -= _BLOCK
+        rows = rows[rest[rows] >= _BLOCK]
     rest &= _BLOCK - 1
-    high ^= _second_scrambled(words[at + 8] & _SECOND_BYTES[rest])
-    low ^= _first_scrambled(words[at] & _FIRST_BYTES[rest])
+    words = blocks[at].view(np.uint64)
+    words &= _REST_BYTES[rest].view(np.uint64)
+    first, second = _words_of(words)
+    high ^= _second_scrambled(second)
+    low ^= _first_scrambled(first)
     low ^= lengths.view(np.uint64)
     high ^= lengths.view(np.uint64)
     low += high
     high += low
-    _mix(low, high, np.empty_like(low))
+    _mix(low, high, first)
     for row in rows.tolist():
         start = int(starts[row])
         low[row], high[row] = hashes_of_bytes(text[start : start + int(lengths[row])])
-    return low, high, (lengths > 0) & np.asarray(column.is_valid())
+    return low, high
+
+
+def _words_of(words: _U64) -> tuple[_U64, _U64]:
+    """The first, and the second words of blocks."""
+    return words[::2].copy(), words[1::2].copy()
 
 
 def _add_block(low: _U64, high: _U64, first: _U64, second: _U64) -> None:

@@ -24,7 +24,9 @@ from tablestore.sql.binding.sqltypes import (
 )
 from tablestore.sql.duckdb.calls import failing, refused_where
 from tablestore.sql.duckdb.floats import spread_as_spark
+from tablestore.sql.duckdb.functions import highermoments
 from tablestore.sql.duckdb.functions.argumenttypes import double, written_integer
+from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, from_text
 from tablestore.sql.duckdb.quotients import average, average_of_doubles
 from tablestore.sql.query.dialect import CALL, Call
@@ -282,6 +284,19 @@ def _deviation(call: RuleCall) -> exp.Expr:
     return spread_as_spark(node)
 
 
+_BY_PARTS = "its last digits go by the order of the rows, and where Spark parts them"
+_MOMENTS = {
+    name: ArrowFunction(name=name, arguments=(array(DOUBLE),), result=DOUBLE, call=compute)
+    for name, compute in (("skewness", highermoments.skewness), ("kurtosis", highermoments.kurtosis))
+}
+
+
+def _moment(call: RuleCall) -> exp.Expr:
+    """Writes ``skewness`` and ``kurtosis``, which hold the values of one group in memory."""
+    listed = call.around(exp.Anonymous(this="LIST", expressions=[_distinct(call, double(call, 0))]))
+    return _MOMENTS[call.name].of(listed)
+
+
 def _ranked(call: RuleCall) -> exp.Expr:
     return call.around(exp.Anonymous(this=call.name.upper()))
 
@@ -357,9 +372,14 @@ def _grouped(call: RuleCall, group: exp.Group) -> list[exp.Expr] | None:
 
 
 def _rule(
-    name: str, bounds: tuple[int, int], result: ResultOf, write: Callable[[RuleCall], exp.Expr], *aliases: str
+    name: str,
+    bounds: tuple[int, int],
+    result: ResultOf,
+    write: Callable[[RuleCall], exp.Expr],
+    *aliases: str,
+    note: str = "",
 ) -> FunctionRule:
-    return FunctionRule(name=name, bounds=bounds, result=result, write=write, aliases=aliases, is_aggregate=True)
+    return FunctionRule(name=name, bounds=bounds, result=result, write=write, aliases=aliases, is_aggregate=True, note=note)
 
 
 RULES = (
@@ -376,10 +396,11 @@ RULES = (
     _rule("try_avg", (1, 1), _average_type, _averaged),
     _rule("mean", (1, 1), _average_type, _averaged),
     _rule("std", (1, 1), always(DOUBLE), _deviation),
+    *(_rule(name, (1, 1), always(DOUBLE), _moment, note=_BY_PARTS) for name in _MOMENTS),
     _rule("counter_diff", (1, 2), as_argument(), _counted_on),
     _rule("grouping_id", (0, MANY), always(BIGINT), _grouping_id),
     _rule("rank", (0, MANY), always(INT), _ranked),
     _rule("dense_rank", (0, MANY), always(INT), _ranked),
     _rule("percent_rank", (0, MANY), always(DOUBLE), _ranked),
 )  # fmt: skip
-REFUSED = dict.fromkeys(("kurtosis", "skewness"), "its last digits depend on how Spark parts the rows")
+ARROW = tuple(_MOMENTS.values())

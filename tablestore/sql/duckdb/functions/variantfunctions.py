@@ -22,7 +22,7 @@ from tablestore.sql.binding.scopes import Columns
 from tablestore.sql.binding.signatures import Types, always
 from tablestore.sql.binding.sqltypes import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VARIANT, VOID, SqlType, Type, array, struct
 from tablestore.sql.duckdb.calls import refusal, refused_where
-from tablestore.sql.duckdb.functions import variantformat
+from tablestore.sql.duckdb.functions import variantarrays, variantformat
 from tablestore.sql.duckdb.functions.arrowfunction import ArrowFunction
 from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, RuleCall, as_type, converted, from_text
 from tablestore.sql.duckdb.functions.jsonfunctions import json_text
@@ -550,6 +550,9 @@ _CASTS = {
     )
     for kind, to, arrow in _CAST_TYPES
 }
+_OF_WHOLES = ArrowFunction(
+    name="variant_of_wholes", arguments=(array(BIGINT),), result=VARIANT, call=variantarrays.of_whole_numbers
+)
 _OF_VALUES = {
     kind: ArrowFunction(name=f"variant_of_{kind.name}", arguments=(kind,), result=VARIANT, call=each(_of_value, _ARROW))
     for kind in (BIGINT, STRING, BOOLEAN)
@@ -619,6 +622,7 @@ ARROW = (
     _SCHEMA,
     *_CASTS.values(),
     *_OF_VALUES.values(),
+    _OF_WHOLES,
     _PARSE,
     _TRY_PARSE,
     _GET,
@@ -743,7 +747,10 @@ def _stripping(call: RuleCall) -> exp.Expr:
 def _object_of(call: RuleCall) -> exp.Expr:
     if not call.type(0).is_nested:
         raise call.mismatch(0, "a row, an array or a map")
-    return _result(call, _PARSE.of(json_text(call, call.value(0), call.type(0), keeps_nulls=True)))
+    kind = call.type(0)
+    if kind.name == "array" and kind.parts[0] is not None and kind.parts[0].is_integer:
+        return _result(call, _OF_WHOLES.of(as_type(call.value(0), array(BIGINT))))
+    return _result(call, _PARSE.of(json_text(call, call.value(0), kind, keeps_nulls=True)))
 
 
 def _schema_of_all(call: RuleCall) -> exp.Expr:

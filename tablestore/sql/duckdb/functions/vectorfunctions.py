@@ -54,10 +54,12 @@ class _Vectors:
 
     def matrix(self, rows: _Numbers, length: int) -> _Numbers:
         """The vectors of some rows, as doubles: those of one place behind the other, as they are added."""
+        return np.asfortranarray(self.rows(rows, length), np.float64)
+
+    def rows(self, rows: _Numbers, length: int) -> _Numbers:
+        """The vectors of some rows."""
         part = _part_of(self.starts, rows, length)
-        if part is None:
-            return np.asfortranarray(self.numbers[self.starts[rows][:, None] + np.arange(length)], np.float64)
-        return np.asfortranarray(self.numbers[part].reshape(len(rows), length), np.float64)
+        return self.numbers[self.starts[rows][:, None] + np.arange(length) if part is None else part].reshape(len(rows), length)
 
 
 def _part_of(starts: _Numbers, rows: _Numbers, length: int) -> "slice | None":
@@ -80,7 +82,8 @@ def _added(terms: _Numbers) -> _Numbers:
 
 def _norms(matrix: _Numbers, degree: float) -> _Numbers:
     if degree == 2:
-        return np.sqrt(_added(matrix * matrix))
+        matrix *= matrix
+        return np.sqrt(_added(matrix))
     sizes = np.abs(matrix)
     return _added(sizes) if degree == 1 else np.max(sizes, axis=1, initial=0.0)
 
@@ -139,16 +142,16 @@ def _normalized(columns: _Vectors, by_degree: "_Degrees") -> pa.Array:
     values = np.zeros(int(ends[-1]), np.float32)
     for rows, length in columns.by_length():
         for some, degree in by_degree(rows) if length else ():
-            matrix = columns.matrix(some, length)
-            norms = _norms(matrix, degree)
+            norms = _norms(columns.matrix(some, length), degree)
             if not norms.all():
                 are_null[some[norms == 0]] = True
-            matrix /= norms[:, None]
+            rows_of_numbers = columns.rows(some, length)
             part = _part_of(ends, some, length)
             if part is None:
-                values[ends[some][:, None] + np.arange(length)] = matrix
+                values[ends[some][:, None] + np.arange(length)] = rows_of_numbers / norms[:, None]
             else:
-                values[part].reshape(len(some), length)[:] = matrix
+                # From floats to floats, divided as doubles: without a matrix of doubles between them.
+                np.divide(rows_of_numbers, norms[:, None], out=values[part].reshape(-1, length), casting="same_kind")
     return pa.ListArray.from_arrays(
         pa.array(ends.astype(np.int32)), pa.array(values), type=pa.list_(pa.float32()), mask=pa.array(are_null)
     )
