@@ -105,7 +105,7 @@ _FEWEST_COLUMNS = 3_000
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
 # Manifests whose columns wait to be kept on this machine, while the next ones are decoded.
-_MOST_WAITING = 2
+_MOST_WAITING = 1
 # Of small manifests that are decoded together.
 _ENTRIES_AT_A_TIME = 32_000
 # Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
