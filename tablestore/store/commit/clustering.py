@@ -42,6 +42,8 @@ MOST_ENTRIES = 250_000
 _FEWEST_ENTRIES = 20_000
 # Smaller than those of merges: a plan of one partition reads one of each group, whole.
 _MANIFEST_BYTES = 3 * 1024 * 1024
+# Of a run a plan of one partition reads one in all, and others open each of them.
+_RUN_MANIFEST_BYTES = 6 * 1024 * 1024
 # So many manifests with a partition are read by its plan; more, and the group is rewritten. In one that was, DELETEs come first:
 # a manifest may have the last of these and the first ADDs.
 _MOST_OVERLAPS = 3
@@ -103,7 +105,7 @@ def rewrite_group(
     order = places[_order(entries.take(places), partition_types)]
     records = records.take(places_array(order))
     new: list[ManifestFile] = []
-    for number, (start, end) in enumerate(_cuts(records, entries.column("partition").indices, order)):
+    for number, (start, end) in enumerate(_cuts(records, entries.column("partition").indices, order, _MANIFEST_BYTES)):
         part = entries.take(order[start:end])
         new.append(store.write_records(part, records.slice(start, end - start), number, written))
     return RewrittenGroup(tuple(manifest.file_name for manifest in manifests), tuple(new), is_first)
@@ -154,7 +156,7 @@ def merge_runs(
         before = _Moved.joined([before for before, _ in parts.values()])
         ready.append(before.in_order(partition_types, keep_deletes=not is_first))
         whole = _Moved.joined(ready)
-        cuts = _cuts(whole.records, whole.entries.column("partition").indices, np.arange(len(whole)))
+        cuts = _cuts(whole.records, whole.entries.column("partition").indices, np.arange(len(whole)), _RUN_MANIFEST_BYTES)
         # The last one may get more.
         rest = cuts.pop() if cuts and not is_last else (len(whole), len(whole))
         for start, end in cuts:
@@ -326,17 +328,17 @@ def _ranks(partitions: Sequence[bytes], types: Sequence[DataType]) -> Places:
     return ranks
 
 
-def _cuts(records: pa.Array, partitions: pa.Array, order: Places) -> list[tuple[int, int]]:
-    """The begin and end of each new manifest: full ones, which end with a partition where they can."""
+def _cuts(records: pa.Array, partitions: pa.Array, order: Places, size: int) -> list[tuple[int, int]]:
+    """The begin and end of each new manifest: full ones of so many bytes, which end with a partition where they can."""
     sizes = np.cumsum(pc.binary_length(records).to_numpy(zero_copy_only=False).astype(np.int64))
     codes = numbers_of(partitions)[order]
     borders = np.flatnonzero(codes[1:] != codes[:-1]) + 1
     cuts, start, count = [], 0, len(order)
     while start < count:
         before = int(sizes[start - 1]) if start else 0
-        end = max(int(np.searchsorted(sizes, before + _MANIFEST_BYTES, "right")), start + 1)
+        end = max(int(np.searchsorted(sizes, before + size, "right")), start + 1)
         # A small rest would be a manifest without a sidecar.
-        if int(sizes[-1]) - before <= _MANIFEST_BYTES + _MANIFEST_BYTES // 8:
+        if int(sizes[-1]) - before <= size + size // 8:
             end = count
         if end < count:
             inside = borders[(borders > start + (end - start) // 2) & (borders <= end)]

@@ -38,6 +38,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 6)
     # A few entries a manifest.
     monkeypatch.setattr(clustering, "_MANIFEST_BYTES", 2_000)
+    monkeypatch.setattr(clustering, "_RUN_MANIFEST_BYTES", 2_000)
 
 
 def live(table: Table) -> list[str]:
@@ -100,6 +101,7 @@ def test_groups_that_do_not_fit_into_memory_together_become_one_run(
 @pytest.mark.deep
 def test_a_plan_of_one_partition_takes_few_requests_of_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering, "_MANIFEST_BYTES", 20_000)
+    monkeypatch.setattr(clustering, "_RUN_MANIFEST_BYTES", 20_000)
     monkeypatch.setattr(clustering, "MOST_ENTRIES", 150)
     table = create(tmp_path, "append", **{"manifest.merge-min-count": "1000"})
     fill(table, commits=20)
