@@ -54,6 +54,7 @@ _MOST_TIMES_THE_LATER = 8
 _WINDOW_ENTRIES = 60_000
 # Compressed. The records of a group are one array, of at most 2 GiB.
 _MOST_BYTES = 64 * 1024 * 1024
+_WINDOW_BYTES = _MOST_BYTES // 4
 
 
 _Key = tuple[bool, Any]
@@ -120,7 +121,7 @@ def pick_runs(manifests: Sequence[ManifestFile], partition_types: Sequence[DataT
     sizes = np.add.reduceat(counts, starts)
     later = counts.sum() - np.cumsum(sizes)
     for start, size, behind in zip(starts[:-1], sizes.tolist(), later.tolist(), strict=False):
-        if size <= _MOST_TIMES_THE_LATER * behind and _most_open(manifests[start:], partition_types) <= MOST_ENTRIES:
+        if size <= _MOST_TIMES_THE_LATER * behind and _fit_together(manifests[start:], partition_types):
             return range(start, len(manifests))
     return None
 
@@ -147,7 +148,8 @@ def merge_runs(
                 "manifest list has of it, found others, which plans may miss; restore the list from a copy, or roll the table back"
             )
         is_last = turn + 1 == len(turns)
-        if not is_last and sum(map(len, waiting.values())) < _WINDOW_ENTRIES:
+        size = sum(manifests[one].file_size for one in waiting)
+        if not is_last and sum(map(len, waiting.values())) < _WINDOW_ENTRIES and size < _WINDOW_BYTES:
             continue
         behind = None if is_last else lows[turns[turn + 1]]
         # In the order of the list, so that each DELETE comes after its ADD.
@@ -218,9 +220,9 @@ class _Moved:
         return self.take(np.flatnonzero(is_before)), self.take(np.flatnonzero(~is_before))
 
     def in_order(self, types: Sequence[DataType], *, keep_deletes: bool) -> "_Moved":
-        """Those of all entries of some partitions that are left, by partition, DELETEs first of each, and bucket."""
+        """Those of all entries of some partitions that are left, by partition and bucket, DELETEs first of each."""
         left = self.take(_surviving(self.entries, keep_deletes=keep_deletes))
-        return left.take(_order(left.entries, types, first=("partition", "kind")))
+        return left.take(_order(left.entries, types, ("partition", "bucket", "kind")))
 
 
 def _depth(manifests: Sequence[ManifestFile], types: Sequence[DataType]) -> int:
@@ -256,21 +258,30 @@ def _run_starts(manifests: Sequence[ManifestFile], types: Sequence[DataType]) ->
     return starts
 
 
-def _most_open(manifests: Sequence[ManifestFile], types: Sequence[DataType]) -> int:
-    """The most entries of manifests that have a value in common."""
+def _fit_together(manifests: Sequence[ManifestFile], types: Sequence[DataType]) -> bool:
+    """True if the manifests that have a value in common fit into memory, whatever the value is."""
+    counts = [manifest.num_added + manifest.num_deleted for manifest in manifests]
+    sizes = [manifest.file_size for manifest in manifests]
+    return all(
+        _most_in_common(manifests, weights, types) <= most for weights, most in ((counts, MOST_ENTRIES), (sizes, _MOST_BYTES))
+    )
+
+
+def _most_in_common(manifests: Sequence[ManifestFile], weights: Sequence[int], types: Sequence[DataType]) -> int:
+    """The most that manifests weigh that have a value in common."""
     steps: list[tuple[Any, int]] = []
-    entries = most = 0
-    for manifest in manifests:
-        count = manifest.num_added + manifest.num_deleted
+    weight = 0
+    for manifest, own in zip(manifests, weights, strict=True):
         if (bounds := _bounds(manifest, types)) is None:
-            entries += count
+            weight += own
         else:
-            steps += [(bounds[0], count), (bounds[1], -count)]
+            steps += [(bounds[0], own), (bounds[1], -own)]
+    most = weight
     # What begins where others end is there beside them.
-    for _, count in sorted(steps, key=lambda step: (step[0], -step[1])):
-        entries += count
-        most = max(most, entries)
-    return max(most, entries)
+    for _, step in sorted(steps, key=lambda step: (step[0], -step[1])):
+        weight += step
+        most = max(most, weight)
+    return most
 
 
 def _low(manifest: ManifestFile, types: Sequence[DataType]) -> _Key:
@@ -299,9 +310,10 @@ def _surviving(entries: EntryColumns, *, keep_deletes: bool) -> Places:
     return np.concatenate([places[is_delete[places]], places[~is_delete[places]]])
 
 
-def _order(entries: EntryColumns, partition_types: Sequence[DataType], first: Sequence[str] = ("kind", "partition")) -> Places:
-    """The places of entries by partition value and bucket, older files first; DELETEs before all, or (``first``) before the others
-    of their partition."""
+def _order(
+    entries: EntryColumns, partition_types: Sequence[DataType], names: Sequence[str] = ("kind", "partition", "bucket")
+) -> Places:
+    """The places of entries by partition value and bucket, older files first; DELETEs before all, or where ``names`` say."""
     partitions, buckets = entries.column("partition"), entries.column("bucket")
     # Of postponed files the one that was committed later counts, and their numbers say nothing. The sort is stable.
     numbers = pc.if_else(pc.equal(buckets, POSTPONE_BUCKET), 0, entries.column("min_sequence_number"))
@@ -312,8 +324,8 @@ def _order(entries: EntryColumns, partition_types: Sequence[DataType], first: Se
         "bucket": buckets,
         "number": numbers,
     }
-    names = [*first, "bucket", "number"]
-    order: Places = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in names]).to_numpy().astype(np.int64)
+    keyed = [(name, "ascending") for name in (*names, "number")]
+    order: Places = pc.sort_indices(pa.table(keys), keyed).to_numpy().astype(np.int64)
     return order
 
 

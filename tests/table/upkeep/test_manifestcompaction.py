@@ -137,11 +137,14 @@ def test_runs_that_are_merged_say_the_same_whatever_they_add_and_delete(
 ) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(clustering, "_WINDOW_ENTRIES", rng.randrange(1, 30))
+    # Else by buckets.
+    is_partitioned = seed % 4 != 3
     table = create(tmp_path, "append")
     table.append([{"day": 1, "id": 1, "price": 1.0, "name": "x"}])
     context = table.refresh().context
-    store, types = context.manifests, [field.type for field in context.schema.partition_fields]
-    (one,) = store.live(context.snapshots.latest())
+    (one,) = context.manifests.live(context.snapshots.latest())
+    types = [field.type for field in context.schema.partition_fields] if is_partitioned else []
+    store = manifests_module.Manifests(context.files, context.ids, types)
     written, listed, alive = manifests_module.WrittenMetadata(), [], list[ManifestEntry]()
     for number in range(rng.randrange(2, 8)):
         entries = []
@@ -154,11 +157,9 @@ def test_runs_that_are_merged_say_the_same_whatever_they_add_and_delete(
                     entries.append(gone)
                     alive.append(gone)
                 continue
-            day = rng.choice([None, *range(6)])
+            partition = encode_row((rng.choice([None, *range(6)]),) if is_partitioned else (), types)
             name = f"data-{number}-{place}.parquet"
-            added = replace(
-                one, partition=encode_row((day,), types), bucket=rng.randrange(2), file=replace(one.file, file_name=name)
-            )
+            added = replace(one, partition=partition, bucket=rng.randrange(2), file=replace(one.file, file_name=name))
             entries.append(added)
             alive.append(added)
         listed.extend(store.write_manifests(entries, written))
@@ -173,8 +174,8 @@ def test_runs_that_are_merged_say_the_same_whatever_they_add_and_delete(
 
     assert names(again) == names(listed) == sorted(entry.file.file_name for entry in alive)
     merged = [entry for manifest in group.manifests for entry in store.read_manifest(manifest.file_name)]
-    partitions = [decode_row(entry.partition, types)[0] for entry in merged]
-    assert partitions == sorted(partitions, key=lambda day: (day is not None, day))
+    places = [([(day is not None, day) for day in decode_row(entry.partition, types)], entry.bucket) for entry in merged]
+    assert places == sorted(places)
     if start == 0:
         assert all(entry.kind is EntryKind.ADD for entry in merged)
 
@@ -208,6 +209,8 @@ def test_a_large_run_waits_until_the_later_ones_have_a_share_of_its_entries(tmp_
     assert clustering.pick_runs([*halves, run(100), run(30)], types) == range(4), "of several manifests"
     assert clustering.pick_runs([*halves, run(900)], types) is None, "two runs are left alone"
     assert clustering.pick_runs([run(200_000), run(40_000), run(30_000)], types) == range(1, 3), "what fits into memory"
+    wide = [replace(run(count), file_size=30 * 2**20) for count in (300, 200, 100)]
+    assert clustering.pick_runs(wide, types) == range(1, 3), "also in bytes"
 
 
 @pytest.mark.deep
