@@ -16,7 +16,7 @@ import json
 import math
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,6 @@ from benchmarks.scaletables import (
 from benchmarks.setting import SLOW_RUNS, Setting
 from tablestore.format.binaryrow import decode_row
 from tablestore.io.local import LocalFileStore
-from tablestore.store.commit import clustering
 from tablestore.store.context import open_context
 from tablestore.store.manifests import metadata_names
 from tablestore.store.scan.scanplan import ScanPlan, plan_scan
@@ -77,6 +76,19 @@ _LINES = {
     "plan of all files": "cold plan of all files",
     "commit of one file": "commit of one file",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compacted:
+    """A plan of one partition after the manifests of so many files were compacted: its seconds and requests, the manifests that it
+    reads and its files, and the files of a manifest."""
+
+    size: int
+    seconds: float
+    requests: int
+    manifests: int
+    files: int
+    files_of_a_manifest: int
 
 
 def run(setting: Setting) -> None:
@@ -282,7 +294,7 @@ def _projection(
     setting: Setting,
     requests: Mapping[int, Mapping[str, int]],
     metadata: Mapping[int, float],
-    compacted: tuple[float, int, int, int],
+    compacted: _Compacted,
 ) -> str:
     """What lines through the costs of this run say of more files."""
     results = {result.name: result for result in setting.report.results}
@@ -301,7 +313,7 @@ def _projection(
         lines += [f"{label}:", "", "```text", *plot(points, line, unit="s"), "```", ""]
         counts = fit({size: count[label] for size, count in requests.items()})
         rows.append([label, *(_projected(line, counts, size) for size in PROJECTED)])
-    rows.append(["plan of one partition, after `compact_manifests`", *(_of_groups(*compacted, size) for size in PROJECTED)])
+    rows.append(["plan of one partition, after `compact_manifests`", *(_of_run(compacted, size) for size in PROJECTED)])
     stored = fit(metadata)
     rows.append(["metadata of one snapshot", *(f"{stored.at(size) / 2**20:,.0f} MiB" for size in PROJECTED)])
     lines += table(["", *(f"{size:,} files" for size in PROJECTED)], rows)
@@ -325,21 +337,25 @@ def _projected(line: Line, requests: Line, size: int) -> str:
     return f"{line.at(size):.2f} s; S3 {line.at(size) + count * REQUEST_S:.1f} s, {count:,} requests"
 
 
-def _of_groups(seconds: float, requests: int, manifests: int, groups: int, size: int) -> str:
-    """Each group of manifests has the partition once more."""
-    times = math.ceil(size / clustering.MOST_ENTRIES) / groups
-    count = round(requests + manifests * (times - 1))
-    return f"{seconds * times:.2f} s; S3 {seconds * times + count * REQUEST_S:.1f} s, {count:,} requests"
+def _of_run(measured: _Compacted, size: int) -> str:
+    """Manifests are one run, of which a partition fills some."""
+    manifests = max(math.ceil(measured.files * size / measured.size / measured.files_of_a_manifest), measured.manifests)
+    seconds, count = measured.seconds * manifests / measured.manifests, measured.requests + manifests - measured.manifests
+    return f"{seconds:.2f} s; S3 {seconds + count * REQUEST_S:.1f} s, {count:,} requests"
 
 
-def _compacted(size: int, path: Path) -> tuple[float, int, int, int]:
-    """A plan of one partition after the manifests were compacted: its seconds, its requests, how many of these are of manifests,
-    and of how many groups the manifests are."""
+def _compacted(size: int, path: Path) -> _Compacted:
     ts.open_catalog(str(path)).table(NAME).compact_manifests()
     plan = partial(_plan_with, text=FILTERS["one partition"])
-    seconds = median(_plan(path, text=FILTERS["one partition"]).wall for _ in range(3))
-    manifests = plan(ts.open_catalog(str(path)).table(NAME)).manifests_read
-    return seconds, _counted(path, plan), manifests, math.ceil(size / clustering.MOST_ENTRIES)
+    planned = plan(ts.open_catalog(str(path)).table(NAME))
+    return _Compacted(
+        size=size,
+        seconds=median(_plan(path, text=FILTERS["one partition"]).wall for _ in range(3)),
+        requests=_counted(path, plan),
+        manifests=planned.manifests_read,
+        files=planned.file_count,
+        files_of_a_manifest=size // planned.manifests_total,
+    )
 
 
 def _requests(path: Path) -> dict[str, int]:
@@ -350,10 +366,18 @@ def _requests(path: Path) -> dict[str, int]:
     }
 
 
+class _FarStore(FaultyFileStore):
+    """A store that is read as one of objects is: with few requests, where a local one is read in few bytes."""
+
+    @property
+    def root_uri(self) -> str:
+        return f"far://{super().root_uri}"
+
+
 def _counted(path: Path, operation: Callable[[ts.Table], object]) -> int:
     """The requests of an operation by a handle that has read nothing."""
     faults = Faults()
-    store = FaultyFileStore(LocalFileStore(ts.open_catalog(str(path)).table(NAME).location), faults)
+    store = _FarStore(LocalFileStore(ts.open_catalog(str(path)).table(NAME).location), faults)
     operation(ts.Table(open_context(store), NAME))
     return sum(call.op in _REQUESTS for call in faults.calls)
 

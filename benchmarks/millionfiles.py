@@ -5,17 +5,20 @@ table, and does the operation: *cold* is the first time in the process, *warm* t
 
     as committed    by commits of :data:`benchmarks.scaletables.FILES_OF_A_COMMIT` files, each of all partitions
     compacted       the same after ``compact_manifests``
+    bare            as committed, without sidecars, as another engine would have it; the folder of the cache is empty before the
+                    first process, and the next one finds what that left there
 
-What writes does so in a copy of the table.
+What writes does so in a copy of the table. The requests of a plan on S3 are counted by :mod:`benchmarks.s3requests`.
 """
 
 import gc
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -23,6 +26,7 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
@@ -35,6 +39,8 @@ from benchmarks.setting import Setting
 from tablestore.distributed.read import pin_read, plan_read
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import commit_messages
+from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
+from tablestore.io.diskcache import CACHE_DIR_VARIABLE
 from tablestore.store.manifests import WrittenMetadata
 from tablestore.store.message import CommitMessage
 from tablestore.store.scan import columnsections  # noqa: F401 - loaded beside what is timed
@@ -45,6 +51,7 @@ from tablestore.types.filter.filters import parse_filter
 DAY = FIRST_DAY + timedelta(days=59)
 FILTERS = {"one partition": f"day = DATE '{DAY}'", "one id": "id = 1500", "all files": None}
 AS_COMMITTED, COMPACTED, FEW = "as committed", "compacted", "1,000 files"
+BARE, BARE_AGAIN = "without sidecars and cache", "without sidecars, the next process"
 FILES_OF_A_LARGE_COMMIT, _FILES_OF_A_TASK = 100_000, 1_000
 RUNS = 3
 MEGABYTE = 2**20
@@ -82,6 +89,10 @@ READS: dict[str, Bars] = {
     "all files": Bars(cold_s=3.0),
     "tasks of all files": Bars(cold_s=5.0),
 }
+_ONE_PARTITION = "one partition"
+# Two cores may be at work.
+_FIRST_OF_BARE, _NEXT_OF_BARE = Bars(cold_s=12.0), Bars(cold_s=0.4, warm_s=0.1)
+_MOST_REQUESTS, _MOST_MIB = 8, 4
 _ONE_ROW, _EXPIRY = "commit of one row", "expiry of one snapshot"
 _LARGE_COMMIT = f"commit of {FILES_OF_A_LARGE_COMMIT:,} files"
 WRITES: dict[str, Bars] = {
@@ -112,6 +123,10 @@ def run(setting: Setting) -> None:
             if len({one.answer for one in probes[operation, name]}) > 1:
                 raise WrongRows(f"{operation}, {name}: the answers differ")
         _add_bars(setting, operation, READS[operation], probes)
+    setting.say(f"{_ONE_PARTITION}, {BARE}")
+    probes |= _bare(tables[AS_COMMITTED])
+    for name, bars in ((BARE, _FIRST_OF_BARE), (BARE_AGAIN, _NEXT_OF_BARE)):
+        _add_bars(setting, _ONE_PARTITION, bars, {key: one for key, one in probes.items() if key[1] == name})
     for operation in WRITES:
         for name in (AS_COMMITTED, *([FEW] if operation == _ONE_ROW else [])):
             setting.say(f"{operation}, {name}")
@@ -138,7 +153,12 @@ def run(setting: Setting) -> None:
             note="in processor time",
         )
     )
-    setting.report.sections.append(section(size, probes))
+    setting.say("requests on S3")
+    traffic = {name: _traffic(tables[name]) for name in (COMPACTED, AS_COMMITTED)}
+    requests, mebibytes, _ = traffic[COMPACTED]
+    setting.add_bar(Bar(name="one partition on S3, compacted, requests", measured=requests, bound=_MOST_REQUESTS, unit="requests"))
+    setting.add_bar(Bar(name="one partition on S3, compacted, answers", measured=mebibytes, bound=_MOST_MIB, unit="MiB"))
+    setting.report.sections += [section(size, probes), _section_of_requests(traffic)]
 
 
 def _build(setting: Setting, path: Path, shape: Shape) -> None:
@@ -161,6 +181,37 @@ def _compacted(source: Path, path: Path) -> None:
     ts.open_catalog(str(path)).table(NAME).compact_manifests()
 
 
+def _bare(path: Path) -> dict[tuple[str, str], list[Probe]]:
+    """Plans of one partition of a copy without sidecars, by a process that finds nothing, and by the next one."""
+    probes: dict[tuple[str, str], list[Probe]] = {(_ONE_PARTITION, BARE): [], (_ONE_PARTITION, BARE_AGAIN): []}
+    with _copy(path) as bare:
+        for sidecar in bare.rglob(f"{SIDECAR_PREFIX}*"):
+            sidecar.unlink()
+        for _ in range(RUNS):
+            with TemporaryDirectory() as cache:
+                for measured in probes.values():
+                    measured.append(probe(_ONE_PARTITION, bare, {CACHE_DIR_VARIABLE: cache}))
+    return probes
+
+
+def _traffic(path: Path) -> tuple[int, float, int]:
+    """The requests, the MiB of the answers, and the files of a plan of one partition on S3."""
+    counted = json.loads(_output([sys.executable, "-m", "benchmarks.s3requests", str(path)], {CACHE_DIR_VARIABLE: "off"}))
+    return counted["requests"], counted["bytes"] / MEGABYTE, counted["files"]
+
+
+def _section_of_requests(traffic: Mapping[str, tuple[int, float, int]]) -> str:
+    rows = [[name, str(requests), f"{mebibytes:.1f}", f"{files:,}"] for name, (requests, mebibytes, files) in traffic.items()]
+    return "\n".join(
+        [
+            "On S3 (moto, over HTTP), the requests of opening the table by its location and planning one partition:",
+            "",
+            *table_of(["", "requests", "MiB", "files of the plan"], rows),
+            "",
+        ]
+    )
+
+
 def _in_copies(operation: str, path: Path, runs: int = RUNS) -> Iterator[Probe]:
     for _ in range(runs):
         with _copy(path) as copy:
@@ -181,15 +232,20 @@ def _copy(path: Path) -> Iterator[Path]:
         shutil.rmtree(copy, ignore_errors=True)
 
 
-def probe(operation: str, path: Path) -> Probe:
-    """One operation in a process of its own."""
+def probe(operation: str, path: Path, environ: Mapping[str, str] | None = None) -> Probe:
+    """One operation in a process of its own. ``environ``: its variables, beside those of this process."""
     command = [sys.executable, "-m", "benchmarks.millionfiles", operation, str(path)]
-    done = subprocess.run([*_first(), *command], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise WrongRows(f"{operation} of {path} failed: {done.stderr[-2000:]}")
-    parsed = json.loads(done.stdout.splitlines()[-1])
+    parsed = json.loads(_output([*_first(), *command], environ or {}))
     parsed |= {name: parsed[name] and Sample(*parsed[name]) for name in ("cold", "warm")}
     return Probe(**parsed)
+
+
+def _output(command: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The last line that a command prints."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environ})
+    if done.returncode != 0:
+        raise WrongRows(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
+    return done.stdout.splitlines()[-1]
 
 
 @cache

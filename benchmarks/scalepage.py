@@ -15,8 +15,9 @@ _HEAD = """# What large tables cost
 
 `python -m benchmarks scale --json REPORT` in a checkout builds tables without rows, whose metadata names up to 100,000 files, and
 times what is done with them; `python -m benchmarks scale --million --json MILLION` does so with a million, beside bars;
-`python -m benchmarks.scalepage REPORT MILLION FILE` writes this page of both. Times are of one core. How it is built is in
-[0013](../decisions/0013-manifests-as-columns.md) and [0014](../decisions/0014-sidecars.md).
+`python -m benchmarks.scalepage REPORT MILLION FILE` writes this page of both. Times are of one core, but for the first plan of a
+table without sidecars, which uses two. How it is built is in [0013](../decisions/0013-manifests-as-columns.md) and
+[0014](../decisions/0014-sidecars.md).
 """
 _BESIDE = " beside others"
 

@@ -40,8 +40,8 @@ class DiskCache:
             os.utime(path)
         return data
 
-    def put(self, key: str, data: bytes) -> None:
-        """Keep an entry; others go, if they are too many."""
+    def put(self, key: str, data: bytes) -> bool:
+        """Keep an entry; others go, if they are too many. False if it was not kept."""
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             # First, as it is what helps where the disk is full.
@@ -51,8 +51,10 @@ class DiskCache:
                     part.write(data)
                     part.flush()
                     os.replace(part.name, self._path(key))
+                    return True
                 except OSError:
                     os.unlink(part.name)
+        return False
 
     def _make_room(self, size: int) -> None:
         own = (entry for entry in os.scandir(self._folder) if _OWN.fullmatch(entry.name) and entry.is_file(follow_symlinks=False))

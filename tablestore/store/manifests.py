@@ -10,7 +10,8 @@ they are there and whole. Of manifests without one, those of other engines, the 
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -103,6 +104,8 @@ _FEW_ENTRIES = 1_000
 _FEWEST_COLUMNS = 3_000
 # Enough to decode the blocks of many side by side; the bytes of so many are held at a time.
 _MANIFESTS_AT_A_TIME = 8
+# Manifests whose columns wait to be kept on this machine, while the next ones are decoded.
+_MOST_WAITING = 1
 # Of small manifests that are decoded together.
 _ENTRIES_AT_A_TIME = 32_000
 # Lists of at most so many entries are folded once; one is looked for that lacks at most so many of the manifests.
@@ -243,17 +246,18 @@ class Manifests:
         """A value of the entries of each manifest: of a large one by its columns, of a small one by its objects."""
         values: dict[str, T] = {}
         small = {manifest.file_name for manifest in self._small_columns(manifests)}
-        for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
-            some = manifests[start : start + _MANIFESTS_AT_A_TIME]
-            missing = [one for one in some if one.file_name not in values and (_is_large(one) or one.file_name in small)]
-            if not all(map(_may_have_sidecar, missing)):
-                # Few blocks cost as many steps as many do.
-                following = (one for one in manifests[start:] if one.file_name in small or _is_bare(one))
-                missing = [*filter(_may_have_sidecar, missing), *_first(following, _ENTRIES_AT_A_TIME)]
-            values |= self._of_large(missing, of_columns)
-            for manifest in some:
-                name = manifest.file_name
-                yield values.pop(name) if name in values else of_entries(manifest, self.read_manifest(name))
+        with _Behind(self._keep) as keeping:
+            for start in range(0, len(manifests), _MANIFESTS_AT_A_TIME):
+                some = manifests[start : start + _MANIFESTS_AT_A_TIME]
+                missing = [one for one in some if one.file_name not in values and (_is_large(one) or one.file_name in small)]
+                if not all(map(_may_have_sidecar, missing)):
+                    # Few blocks cost as many steps as many do.
+                    following = (one for one in manifests[start:] if one.file_name in small or _is_bare(one))
+                    missing = [*filter(_may_have_sidecar, missing), *_first(following, _ENTRIES_AT_A_TIME)]
+                values |= self._of_large(missing, of_columns, keeping.do)
+                for manifest in some:
+                    name = manifest.file_name
+                    yield values.pop(name) if name in values else of_entries(manifest, self.read_manifest(name))
 
     def _small_columns(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """The manifests that are read as columns although they are not large: those that are no objects by now, if they have many
@@ -263,9 +267,13 @@ class Manifests:
         return small if sum(map(_entry_count, small)) > _FEWEST_COLUMNS else []
 
     def _of_large(
-        self, manifests: Sequence[ManifestFile], value: Callable[[ManifestFile, EntryColumns], T]
+        self,
+        manifests: Sequence[ManifestFile],
+        value: Callable[[ManifestFile, EntryColumns], T],
+        keep: Callable[[ManifestFile, EntryColumns], None],
     ) -> Iterator[tuple[str, T]]:
-        """A value of the columns of each of these manifests, by its name: out of the cache, of its sidecar, or of itself."""
+        """A value of the columns of each of these manifests, by its name: out of the cache, of its sidecar, or of itself. ``keep``
+        gets those that were decoded."""
         missing = []
         for manifest in manifests:
             if values := self._of_stored(manifest, value):
@@ -274,10 +282,8 @@ class Manifests:
                 missing.append(manifest)
         decoded = decode_manifests((self._describe(one.file_name), self._read(one.file_name)) for one in missing)
         for manifest, columns in zip(missing, decoded, strict=True):
-            self._keep(columns, manifest)
-            result = value(manifest, columns)
-            self._decoded.columns.put(self._describe(manifest.file_name), columns)
-            yield manifest.file_name, result
+            keep(manifest, columns)
+            yield manifest.file_name, value(manifest, columns)
 
     def _of_stored(self, manifest: ManifestFile, value: Callable[[ManifestFile, EntryColumns], T]) -> tuple[T, ...]:
         """The value of columns that are in the cache or in a sidecar; none without these, or where they are damaged."""
@@ -404,7 +410,7 @@ class Manifests:
         if not _is_large(manifest):
             entries = self.read_manifest(manifest.file_name)
             return EntryColumns.of([entries[row] for row in rows.tolist()], names)
-        ((_, loaded),) = self._of_large([manifest], lambda _, columns: columns.at_rows(rows, names))
+        ((_, loaded),) = self._of_large([manifest], lambda _, columns: columns.at_rows(rows, names), self._keep)
         return loaded
 
     def _live_parts(
@@ -489,12 +495,18 @@ class Manifests:
             self._decoded.verified.put(place, True)
         return entries_at(data, places, place)
 
-    def _keep(self, entries: EntryColumns, manifest: ManifestFile) -> None:
-        """Keep the columns of a manifest without a sidecar on this machine."""
+    def _keep(self, manifest: ManifestFile, entries: EntryColumns) -> None:
+        """Keep the columns of a manifest without a sidecar: on this machine, where plans read those that they need, else in
+        memory."""
+        place = self._describe(manifest.file_name)
+        if not self._keep_on_disk(manifest.file_name, place, entries):
+            self._decoded.columns.put(place, entries)
+
+    def _keep_on_disk(self, name: str, place: str, entries: EntryColumns) -> bool:
         if self._decoded.disk is None or len(entries) < FEWEST_ENTRIES or self._bounds is None:
-            return
-        if (sidecar := encode_sidecar(entries, manifest.file_name, self._bounds(entries))) is not None:
-            self._decoded.disk.put(self._describe(manifest.file_name), sidecar)
+            return False
+        sidecar = encode_sidecar(entries, name, self._bounds(entries))
+        return sidecar is not None and self._decoded.disk.put(place, sidecar)
 
     # -- writing
 
@@ -607,6 +619,35 @@ class Manifests:
 
     def _describe(self, name: str) -> str:
         return f"{self._files.root_uri}/{manifest_path(name)}"
+
+
+class _Behind:
+    """Does something with each of some manifests in another thread, in their order, while its caller decodes the next ones. Most of
+    it is work of Arrow, which two threads do at once. An error comes out of a later call, or at the end.
+
+    Memory: the columns of :data:`_MOST_WAITING` manifests.
+    """
+
+    def __init__(self, act: Callable[[ManifestFile, EntryColumns], None]) -> None:
+        self._act, self._threads = act, ExitStack()
+        self._pool: ThreadPoolExecutor | None = None
+        self._waiting: deque[Future[None]] = deque()
+
+    def do(self, manifest: ManifestFile, entries: EntryColumns) -> None:
+        """Have it done, and wait while too many are due."""
+        if self._pool is None:
+            self._pool = self._threads.enter_context(ThreadPoolExecutor(1))
+        while len(self._waiting) >= _MOST_WAITING:
+            self._waiting.popleft().result()
+        self._waiting.append(self._pool.submit(self._act, manifest, entries))
+
+    def __enter__(self) -> "_Behind":
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        with self._threads:
+            while self._waiting and error is None:
+                self._waiting.popleft().result()
 
 
 @lru_cache(maxsize=64)

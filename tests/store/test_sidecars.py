@@ -1,6 +1,7 @@
 """Tables with sidecars: they are written with large manifests, plans are the same with and without, and they go when these go."""
 
 import random
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -133,6 +134,43 @@ def test_columns_of_a_table_without_sidecars_are_kept_on_the_machine(tmp_path: P
     assert list(plans(table)) == expected and decoded, "damaged"
     count = len(decoded)
     assert list(plans(table)) == expected and len(decoded) == count, "and kept anew"
+
+
+def test_what_is_kept_on_the_machine_is_not_held_in_memory_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path / "t", "append")
+    fill(table)
+    for path in sidecars(table):
+        path.unlink()
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TABLESTORE_CACHE_DIR", str(folder))
+
+    def held() -> int:
+        context = ts.open_table(table.location).context
+        manifests = context.manifests.all_manifests(context.snapshots.latest())
+        deque(context.manifests.each(manifests, lambda columns: len(columns)), maxlen=0)
+        return len(context.manifests._decoded.columns._values)
+
+    assert held() == 0 and list((folder / "tablestore-manifests").iterdir())
+    for path in (folder / "tablestore-manifests").iterdir():
+        path.unlink()
+    (folder / "tablestore-manifests").rmdir()
+    (folder / "tablestore-manifests").write_text("a file in the place of the folder")
+    assert held() > 0, "what could not be kept there"
+
+
+def test_an_error_of_what_keeps_columns_behind_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path / "t", "append")
+    fill(table)
+    for path in sidecars(table):
+        path.unlink()
+    monkeypatch.setenv("TABLESTORE_CACHE_DIR", str(tmp_path / "cache"))
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(manifests_module, "encode_sidecar", broken)
+    with pytest.raises(RuntimeError, match="planted"):
+        plan(table, "day = 3")
 
 
 @pytest.mark.deep

@@ -63,8 +63,8 @@ _STATS_PARTS = (
     ("max_values", "_MAX_VALUES", pa.binary()),
     ("null_counts", "_NULL_COUNTS", pa.list_(pa.int64())),
 )
-# Blocks that are decoded together are at most so long: more side by side is not faster.
-_GROUP_BYTES = 48 << 20
+# Blocks that are decoded together are at most so long: more side by side is not faster, and takes more memory.
+_GROUP_BYTES = 8 << 20
 _LONGEST_NAME = 1024
 _FEW_RANKS = 1_000
 _SHORTEST_ROW = 12

@@ -4,19 +4,36 @@ A commit of its own kind of compaction publishes them. It changes no file of row
 as they leave the manifests in the list that were rewritten: large ones, which no commit merges.
 """
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from tablestore.errors import CommitOutcomeUnknown, StorageError, TablestoreError
+from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.manifest.sidecar import FEWEST_ENTRIES
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.progress import Progress, no_progress
-from tablestore.store.commit.clustering import RewrittenGroup, pick_groups, replace_groups, rewrite_group
+from tablestore.store.commit.clustering import (
+    RewrittenGroup,
+    merge_runs,
+    pick_groups,
+    pick_runs,
+    replace_groups,
+    rewrite_group,
+)
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
 from tablestore.store.manifests import WrittenMetadata
+from tablestore.types.datatypes import DataType
 
 OPERATION = "compact-manifests"
+Pick = Callable[[TableContext, Sequence[ManifestFile]], list[range]]
+"""Picks positions in the list of manifests, each range to be rewritten by itself."""
+Rewrite = Callable[..., RewrittenGroup]
+"""Rewrites the manifests of one range."""
+
+_MOST_MERGES = 8
 
 
 def compact_manifests(context: TableContext, *, sidecars: bool = True, progress: Progress | None = None) -> Snapshot | None:
@@ -26,23 +43,47 @@ def compact_manifests(context: TableContext, *, sidecars: bool = True, progress:
     and the entries in all. Raises ConflictError of kind ``stale-plan`` if others rewrote the same manifests meanwhile,
     StorageError. Memory: see :mod:`tablestore.store.commit.clustering`.
     """
-    show, store = progress or no_progress, context.manifests
+    show = progress or no_progress
     context.check_writable(new_rows=False)
+    landed = _rewrite(context, partial(_overlapping, sidecars=sidecars), rewrite_group, show)
+    # As often as runs become fewer: so many that they do not fit into memory together are merged in turns.
+    most = _MOST_MERGES
+    while most and (merged := _rewrite(context, _runs, merge_runs, show)) is not None:
+        landed, most = merged, most - 1
+    return landed
+
+
+def _overlapping(context: TableContext, listed: Sequence[ManifestFile], *, sidecars: bool) -> list[range]:
+    store = context.manifests
+    return pick_groups(listed, _partition_types(context), lambda manifest: sidecars and not store.has_sidecar(manifest))
+
+
+def _runs(context: TableContext, listed: Sequence[ManifestFile]) -> list[range]:
+    runs = pick_runs(listed, _partition_types(context))
+    return [] if runs is None else [runs]
+
+
+def _partition_types(context: TableContext) -> list[DataType]:
+    return [field.type for field in context.schema.partition_fields]
+
+
+def _rewrite(context: TableContext, pick: Pick, rewrite: Rewrite, show: Progress) -> Snapshot | None:
+    """Rewrite what is picked of the manifests of the newest snapshot."""
+    store, partition_types = context.manifests, _partition_types(context)
     if (latest := context.snapshots.latest()) is None:
         return None
-    partition_types = [field.type for field in context.schema.partition_fields]
     listed = list(store.all_manifests(latest))
     # The small ones at the end are merged by the next commits.
     while listed and listed[-1].num_added + listed[-1].num_deleted < FEWEST_ENTRIES:
         listed.pop()
-    groups = pick_groups(listed, partition_types, lambda manifest: sidecars and not store.has_sidecar(manifest))
+    groups = pick(context, listed)
     counts = [sum(manifest.num_added + manifest.num_deleted for manifest in listed[group.start : group.stop]) for group in groups]
     written, rewritten = WrittenMetadata(), list[RewrittenGroup]()
     try:
         for number, group in enumerate(groups):
             show("rewriting manifests", sum(counts[:number]), sum(counts))
             members = listed[group.start : group.stop]
-            rewritten.append(rewrite_group(members, store, written, partition_types, is_first=group.start == 0))
+            rewritten.append(rewrite(members, store, written, partition_types, is_first=group.start == 0))
         if not rewritten:
             return None
         store.sync()

@@ -1,18 +1,23 @@
 """Manifests that are rewritten say the same as before, in an order by which plans skip them."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import ConflictError
+from tablestore.errors import ConflictError, FormatError
+from tablestore.format.binaryrow import decode_row, encode_row
 from tablestore.format.manifest.entrycolumns import EntryColumns, decode_with_records, encode_records
-from tablestore.format.manifest.manifestfile import decode_manifest
-from tablestore.format.manifest.manifestlist import summarise, summarise_columns
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest
+from tablestore.format.manifest.manifestlist import ManifestFile, summarise, summarise_columns
 from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
+from tablestore.format.stats import ColumnStats, decode_stats, encode_stats
+from tablestore.io.s3 import S3FileStore
 from tablestore.store import manifests as manifests_module
 from tablestore.store.commit import clustering
 from tablestore.store.commit.conflict import StalePlan
@@ -21,7 +26,8 @@ from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
 from tablestore.table.upkeep import aftercommit, manifestcompaction
 from tablestore.types.filter.filters import parse_filter
-from tests.store.test_sidecars import create, fill, plans, rows, sidecars
+from tests.store.test_sidecars import create, fill, plan, plans, rows, sidecars
+from tests.support.s3 import FakeS3
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +38,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 6)
     # A few entries a manifest.
     monkeypatch.setattr(clustering, "_MANIFEST_BYTES", 2_000)
+    monkeypatch.setattr(clustering, "_RUN_MANIFEST_BYTES", 2_000)
 
 
 def live(table: Table) -> list[str]:
@@ -63,6 +70,147 @@ def test_it_says_the_same_and_plans_of_a_partition_read_less(tmp_path: Path, nam
     assert table.compact_manifests() is None, "nothing is left to do"
     fill(table, seed=2, commits=3)
     assert len(live(table)) > len(files)
+
+
+@pytest.mark.deep_after(1)
+@pytest.mark.parametrize("name", ["keyed", "append"])
+def test_groups_that_do_not_fit_into_memory_together_become_one_run(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clustering, "MOST_ENTRIES", 16)
+    monkeypatch.setattr(clustering, "_WINDOW_ENTRIES", 5)
+    table = create(tmp_path, name, **{"manifest.merge-min-count": "1000"})
+    fill(table, commits=14)
+    monkeypatch.setattr(clustering, "_MOST_RUNS", 1000)
+    table.compact_manifests()
+    monkeypatch.setattr(clustering, "_MOST_RUNS", 1)
+    expected, files, before = list(plans(table)), live(table), read_for(table, "day = 3")
+    assert before > 2, "a group each has the partition"
+    monkeypatch.setattr(clustering, "MOST_ENTRIES", 60)
+    assert table.compact_manifests() is not None
+    assert list(plans(table)) == expected and live(table) == files
+    context = ts.open_table(table.location).context
+    listed = context.manifests.all_manifests(context.snapshots.latest())
+    days = [decode_stats(one.partition_stats, [field.type for field in context.schema.partition_fields])[0] for one in listed]
+    assert all(one.max <= following.min for one, following in pairwise(days)), "in order"
+    assert len(listed) > 2 and read_for(table, "day = 3") < before
+    assert check_table(context) == ()
+    assert table.compact_manifests() is None, "nothing is left to do"
+
+
+@pytest.mark.deep
+def test_a_plan_of_one_partition_takes_few_requests_of_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering, "_MANIFEST_BYTES", 20_000)
+    monkeypatch.setattr(clustering, "_RUN_MANIFEST_BYTES", 20_000)
+    monkeypatch.setattr(clustering, "MOST_ENTRIES", 150)
+    table = create(tmp_path, "append", **{"manifest.merge-min-count": "1000"})
+    fill(table, commits=20)
+    monkeypatch.setattr(clustering, "_MOST_BYTES", 20_000)
+    expected = plan(table, "day = 3")[0]
+    with FakeS3() as s3:
+        bucket = s3.make_bucket("tables")
+
+        def requests() -> list[str]:
+            store = S3FileStore(f"{bucket}/{len(list(table.snapshots()))}", s3.options)
+            for path in (
+                path for folder in ("manifest", "schema", "snapshot") for path in Path(table.location).glob(f"{folder}/*")
+            ):
+                store.overwrite(str(path.relative_to(table.location)), path.read_bytes())
+            s3.clear()
+            context = ts.open_table(store.root_uri, **s3.options).context
+            planned = plan_scan(context, context.snapshots.latest(), parse_filter("day = 3", context.schema.fields))
+            assert sorted(file.file_name for file in planned.files) == expected
+            return [path for _, path in s3.requests]
+
+        assert len(requests()) > 20, "each commit has all partitions"
+        assert table.compact_manifests() is not None
+        table = table.refresh()
+        asked = requests()
+    # Schemas and snapshots are listed, the newest of each and two lists are read, and the manifests that a partition fills.
+    assert len(asked) <= 8, asked
+
+
+@pytest.mark.deep_after(4)
+@pytest.mark.parametrize("seed", range(40))
+def test_runs_that_are_merged_say_the_same_whatever_they_add_and_delete(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    monkeypatch.setattr(clustering, "_WINDOW_ENTRIES", rng.randrange(1, 30))
+    # Else by buckets.
+    is_partitioned = seed % 4 != 3
+    table = create(tmp_path, "append")
+    table.append([{"day": 1, "id": 1, "price": 1.0, "name": "x"}])
+    context = table.refresh().context
+    (one,) = context.manifests.live(context.snapshots.latest())
+    types = [field.type for field in context.schema.partition_fields] if is_partitioned else []
+    store = manifests_module.Manifests(context.files, context.ids, types)
+    written, listed, alive = manifests_module.WrittenMetadata(), [], list[ManifestEntry]()
+    for number in range(rng.randrange(2, 8)):
+        entries = []
+        for place in range(rng.randrange(1, 12)):
+            if alive and rng.random() < 0.4:
+                # Some come back later.
+                gone = alive.pop(rng.randrange(len(alive)))
+                entries.append(replace(gone, kind=EntryKind.DELETE))
+                if rng.random() < 0.3:
+                    entries.append(gone)
+                    alive.append(gone)
+                continue
+            partition = encode_row((rng.choice([None, *range(6)]),) if is_partitioned else (), types)
+            name = f"data-{number}-{place}.parquet"
+            added = replace(one, partition=partition, bucket=rng.randrange(2), file=replace(one.file, file_name=name))
+            entries.append(added)
+            alive.append(added)
+        listed.extend(store.write_manifests(entries, written))
+        store.flush(written)
+    start = rng.choice([0, rng.randrange(len(listed))])
+    group = clustering.merge_runs(listed[start:], store, written, types, is_first=start == 0)
+    again = clustering.replace_groups(listed, [group])
+
+    def names(manifests: Sequence[ManifestFile]) -> list[str]:
+        live = manifests_module.live_entries(store.read_manifest(manifest.file_name) for manifest in manifests)
+        return sorted(entry.file.file_name for entry in live.values())
+
+    assert names(again) == names(listed) == sorted(entry.file.file_name for entry in alive)
+    merged = [entry for manifest in group.manifests for entry in store.read_manifest(manifest.file_name)]
+    places = [([(day is not None, day) for day in decode_row(entry.partition, types)], entry.bucket) for entry in merged]
+    assert places == sorted(places)
+    if start == 0:
+        assert all(entry.kind is EntryKind.ADD for entry in merged)
+
+
+def test_a_manifest_with_other_partitions_than_its_list_says_is_not_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering, "_WINDOW_ENTRIES", 1)
+    table = create(tmp_path, "append", **{"manifest.merge-min-count": "1000"})
+    fill(table, commits=3)
+    context = table.refresh().context
+    store, types = context.manifests, [field.type for field in context.schema.partition_fields]
+    listed = list(store.all_manifests(context.snapshots.latest()))
+    listed[1] = replace(listed[1], partition_stats=encode_stats([ColumnStats(min=3, max=4, null_count=0)], types))
+    with pytest.raises(FormatError, match=f"{listed[1].file_name} to have partitions of the bounds"):
+        clustering.merge_runs(listed, store, manifests_module.WrittenMetadata(), types, is_first=True)
+
+
+def test_a_large_run_waits_until_the_later_ones_have_a_share_of_its_entries(tmp_path: Path) -> None:
+    table = create(tmp_path, "append")
+    table.append([{"day": 1, "id": 1, "price": 1.0, "name": "x"}])
+    context = table.refresh().context
+    types = [field.type for field in context.schema.partition_fields]
+    (one,) = context.manifests.all_manifests(context.snapshots.latest())
+
+    def run(count: int, low: int = 0, high: int = 9) -> ManifestFile:
+        return replace(one, num_added=count, partition_stats=encode_stats([ColumnStats(min=low, max=high, null_count=0)], types))
+
+    assert clustering.pick_runs([run(1000), run(100), run(10)], types) is None, "few enough of each size"
+    assert clustering.pick_runs([run(2000), run(200), run(10), run(10)], types) == range(2, 4)
+    assert clustering.pick_runs([run(1000), run(100), run(30)], types) == range(3)
+    halves = [run(500, 0, 4), run(500, 4, 9)]
+    assert clustering.pick_runs([*halves, run(100), run(30)], types) == range(4), "of several manifests"
+    assert clustering.pick_runs([*halves, run(900)], types) is None, "two runs are left alone"
+    assert clustering.pick_runs([run(200_000), run(40_000), run(30_000)], types) == range(1, 3), "what fits into memory"
+    wide = [replace(run(count), file_size=30 * 2**20) for count in (300, 200, 100)]
+    assert clustering.pick_runs(wide, types) == range(1, 3), "also in bytes"
 
 
 @pytest.mark.deep
