@@ -86,6 +86,10 @@ class ServiceClient:
         """The answer to a question. Raises what the answer says, StorageError where there is none."""
         return self._asked("GET", path, query=query, is_question=True)
 
+    def ask(self, path: str, body: object) -> Any:
+        """The answer to a question that is sent as a document. Raises as :meth:`get`."""
+        return self._asked("POST", path, body=body, is_question=True)
+
     def send(self, method: str, path: str, body: object | None = None, query: Mapping[str, str | int | None] | None = None) -> Any:
         """Asks for a change, once. StorageError of kind ``unknown-outcome``: it may have been made, look or repeat it."""
         return self._asked(method, path, body=body, query=query, is_question=False)

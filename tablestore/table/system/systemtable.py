@@ -155,6 +155,9 @@ def _metadata(context: TableContext, name: str, snapshot: Snapshot | None, schem
     # Only who reads metadata as rows needs what makes them.
     from tablestore.table.system.systemrows import ROWS
 
+    if METADATA[name].travels:
+        # Their rows tell of values: of keys, partitions, and the least and the largest of each column.
+        context.check_sees_all(f"${name}")
     return _batched(ROWS[name](context if METADATA[name].travels else context.still_there(), snapshot), schema)
 
 
