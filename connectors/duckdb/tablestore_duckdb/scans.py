@@ -163,6 +163,8 @@ class PlannedScan:
     def explain(self, name: str) -> str:
         """Describes what is read, as text for people."""
         whole = self.scan.explain().splitlines()
+        if self.scan.context.view is not None:
+            return "\n".join([f"{name}: {whole[0]}", *whole[1:]])
         merged = [file for split in self.rest for file in split.files]
         under = sum(len(layer.base) for layer in self.layers)
         newer = f" ({under} without the keys of newer files)" if under else ""

@@ -278,16 +278,23 @@ class Scan(ArrowSource):
 
     def explain(self) -> str:
         """The plan of the scan, as text for people."""
-        plan = self.plan
-        buckets = plan.buckets
-        partitions = len({partition for partition, _ in buckets})
-        among = f", in {partitions:,} partition{'s' * (partitions != 1)}" if self._context.schema.partition_keys else ""
-        lines = [
+        view = self._context.view
+        head = [
             f"Scan of {self._context.files.root_uri}",
             f"  snapshot   {self.snapshot_id if self._snapshot else 'none: the table is empty'}",
             f"  columns    {', '.join(self._columns) or '(none)'}",
             f"  filter     {'(none)' if self._predicate is None else to_sql(self._predicate)}",
             *([] if self._limit is None else [f"  limit      {self._limit:,} rows"]),
+        ]
+        if view is not None:
+            # Which files a filter leaves tells of rows in them that are hidden.
+            return "\n".join([*head, f"  rules      of the catalog service; masked: {', '.join(sorted(view.masks)) or '(none)'}"])
+        plan = self.plan
+        buckets = plan.buckets
+        partitions = len({partition for partition, _ in buckets})
+        among = f", in {partitions:,} partition{'s' * (partitions != 1)}" if self._context.schema.partition_keys else ""
+        lines = [
+            *head,
             f"  manifests  {plan.manifests_read} of {plan.manifests_total} read",
             f"  files      {plan.file_count} of {plan.files_total} read, {plan.merged_files} of them merged, "
             f"{plan.size_bytes:,} bytes",

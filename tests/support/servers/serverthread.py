@@ -32,7 +32,10 @@ def catalog_service(catalog: ts.Catalog, name: str = "lake", wrap: Wrap = as_it_
 @contextmanager
 def running_application(application: Application, wrap: Wrap = as_it_is) -> Iterator[str]:
     """The address of an application."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    # With its protocol named: the event loop sends small answers at once on such sockets alone.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
         config = uvicorn.Config(wrap(application.app()), log_config=None, access_log=False, lifespan="off")
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, args=([listener],), daemon=True)
