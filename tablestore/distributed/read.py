@@ -236,7 +236,9 @@ def at_newest(pin: ReadPin) -> ReadPin:
     context = _opened(pin.spec, pin.schema_id, pin.table_uuid).ruled()
     latest = context.snapshots.latest()
     context.check_is_there()
-    return replace(pin, snapshot_id=latest.id if latest else None, snapshot_uuid=latest.uuid if latest else None, rules=context.rules)
+    return replace(
+        pin, snapshot_id=latest.id if latest else None, snapshot_uuid=latest.uuid if latest else None, rules=context.rules
+    )
 
 
 def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None) -> tuple[Field, ...]:

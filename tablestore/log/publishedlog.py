@@ -198,8 +198,10 @@ class PublishedLog:
         context, settings = self._context, self.settings
         # An upsert log does not hold the rows before an update; the file store finds them.
         store = FileStoreConsumption(context, request)
+        if not request.as_written or (request.pairs and settings.mode == "upsert" and context.schema.is_keyed):
+            return store.batches()
         # The log holds what rules of a catalog service hide, and not always the row before a change.
-        if context.ruled().view is not None or not request.as_written or (request.pairs and settings.mode == "upsert" and context.schema.is_keyed):
+        if context.view is not None:
             return store.batches()
         log, silence = self._open(), None
         try:

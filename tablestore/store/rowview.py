@@ -4,9 +4,9 @@
                       ── masks in place of columns ── the caller's whole condition ──> columns
 
 A condition of the caller over a masked column sees the mask: it is never put to stored values, to statistics or to partitions. The
-rules are written in names of the table as it is now. A column of an older snapshot, or of a stream that began earlier, is the one of
-the same id; one that the table no longer has is not shown, because no rule can name it. A rule whose columns a snapshot lacks lets
-nothing of it through. Every other doubt is an error too.
+rules are written in names of the table as it is now. A column of an older snapshot, or of a stream that began earlier, is the one
+of the same id; one that the table no longer has is not shown, because no rule can name it. A rule whose columns a snapshot lacks
+lets nothing of it through. Every other doubt is an error too.
 
 This is the one place where rules are carried out: :class:`~tablestore.store.scan.splitreader.SplitReader` and
 :class:`~tablestore.store.changes.changefeed.ChangeFeed` put it to their rows unless they are told that nobody sees them.
@@ -107,7 +107,8 @@ class RowView:
         """
         if masked := sorted(filter_columns(predicate) & self.masks.keys()):
             raise UnsupportedError(
-                f"{self.where}: a filter of {what} names {masked[0]!r}, which is masked for you; leave it out, and filter what comes",
+                f"{self.where}: a filter of {what} names {masked[0]!r}, which is masked for you; leave it out, and filter what "
+                "comes",
                 kind=KIND,
             )
         return self.stored_condition(predicate)
@@ -182,8 +183,8 @@ def view_of(rules: ReadRules, ruled: TableSchema, read: TableSchema, where: str)
     needed = filter_columns(condition).union(column.name for mask in decoded.values() for column in columns_of(mask))
     if missing := sorted(needed - then.keys()):
         raise UnsupportedError(
-            f"{where} is read under rules of its catalog service over the column {missing[0]!r}, which it did not have then; read a "
-            "snapshot since it has it",
+            f"{where} is read under rules of its catalog service over the column {missing[0]!r}, which it did not have then; "
+            "read a snapshot since it has it",
             kind=KIND,
         )
     return RowView(

@@ -226,7 +226,9 @@ def _shared_out(planned: PlannedScan) -> PlannedScan:
     context, splits = scan.context, scan.plan.splits
     read_names = {*scan.columns, *filter_columns(scan.predicate)}
     read_fields = [field for field in context.schema.fields if field.name in read_names]
-    if context.view is not None or not (is_on_disk(location) and can_name(location) and all(reads_alike(field.type) for field in read_fields)):
+    if context.view is not None:
+        return replace(planned, rest=splits)
+    if not (is_on_disk(location) and can_name(location) and all(reads_alike(field.type) for field in read_fields)):
         return replace(planned, rest=splits)
     aside = set_plain_aside(context, splits, [field.name for field in read_fields], choose, layers=True)
     files = {file.file_name: file for file in scan.plan.files}

@@ -62,8 +62,9 @@ class _Unavailable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceClient:
-    """The client of the service at ``uri``. ``token``: the bearer token, or its name (``env:NAME``, ``file:PATH``). ``has_rules``: it
-    has rules for queries of any table, not only of those with ``query-auth.enabled``.
+    """The client of the service at ``uri``. ``token``: the bearer token, or its name (``env:NAME``, ``file:PATH``).
+
+    ``has_rules``: it has rules for queries of any table, not only of those with ``query-auth.enabled``.
 
     It pickles; a token in plain text stays behind. May be used from several threads. Memory: one answer, at most 256 MiB.
     """

@@ -344,7 +344,9 @@ class FileStoreConsumption:
         if (landed := self.schema_landed(snapshot.id, context.schemas.read(snapshot.schema_id), position)) is not None:
             yield landed
         rule = change_rule(context)
-        plan = plan_scan(context, snapshot, stored_condition(context.view, request.predicate), wanted=WantedFiles(at_level=rule.in_frame))
+        plan = plan_scan(
+            context, snapshot, stored_condition(context.view, request.predicate), wanted=WantedFiles(at_level=rule.in_frame)
+        )
         reader = SplitReader.of(context, request.columns, request.predicate)
         rows = (batch for split in plan.splits for batch in reader.read(split))
         yield from self._handed_out(rows, position, frame=True)

@@ -109,7 +109,9 @@ def find_sources(session: Session, query: str | Fragment, in_round: Round | None
     by_place: dict[tuple[str, str], RefreshSource] = {}
     places: list[tuple[str, str]] = []
     fragment = as_fragment(query)
-    named = [(reference.path, session.find(reference.path)) for reference in session.memo(_references, fragment.text, fragment.dialect)]
+    named = [
+        (reference.path, session.find(reference.path)) for reference in session.memo(_references, fragment.text, fragment.dialect)
+    ]
     for _, table in named:
         check_whole(table)
     for written, table in named:

@@ -6,9 +6,9 @@ With a filter, an update after which a row no longer matches becomes ``-D``, and
 Where only the row after a change is known (``input``, and stored rows without pairs), a row that does not match may replace one
 that did: it becomes ``-D`` too, and every ``-D`` passes. There a ``-U`` without its ``+U`` is a ``-D``.
 
-Rules of a catalog service (:mod:`~tablestore.store.rowview`) are a filter and masks. Such a filter has to know what a row was before:
-changes are read in pairs then, and found in the data files where a writer gave them alone. So no ``-D`` tells of a row that was never
-shown.
+Rules of a catalog service (:mod:`~tablestore.store.rowview`) are a filter and masks. Such a filter has to know what a row was
+before: changes are read in pairs then, and found in the data files where a writer gave them alone. So no ``-D`` tells of a row that
+was never shown.
 
 Memory: one row group of a file, or one window of keys with the versions of their rows.
 """
@@ -57,8 +57,9 @@ class ChangeFeed:
     changed is found in the data files, as if there were no producer.
 
     Batches hold ``_VALUE_KIND`` and then ``columns``. ``pairs``: an update comes as ``-U`` and ``+U``, also where the table
-    stores only the row after it; without, no ``-U`` comes, and of plain tables nothing is looked up. ``whole``: no rule of a catalog
-    service counts; for what nobody is shown.
+    stores only the row after it; without, no ``-U`` comes, and of plain tables nothing is looked up.
+
+    ``whole``: no rule of a catalog service counts; for what nobody is shown.
     """
 
     context: TableContext
@@ -97,13 +98,15 @@ class ChangeFeed:
     def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
         """The changes to read of one snapshot."""
         snapshot_context, rule = self._then(snapshot)
-        plan = plan_changes(snapshot, self._scope(snapshot, snapshot_context), rule, snapshot_context.manifests, pairs=self.reads_pairs)
+        plan = plan_changes(
+            snapshot, self._scope(snapshot, snapshot_context), rule, snapshot_context.manifests, pairs=self.reads_pairs
+        )
         all_computed = all(isinstance(step, FoundChanges) for step in plan.steps)
         complete = all_computed or not rule.keyed or rule.changelog.on_compaction
         if self.hides_rows and not complete:
             raise UnsupportedError(
-                f"table {self.context.files.root_uri}: of the changes of snapshot {snapshot.id} the rows before them are not known, so "
-                "that rules of its catalog service cannot be carried out; read the table itself",
+                f"table {self.context.files.root_uri}: of the changes of snapshot {snapshot.id} the rows before them are not "
+                "known, so that rules of its catalog service cannot be carried out; read the table itself",
                 kind=KIND,
             )
         return SnapshotChanges(feed=self, context=snapshot_context, steps=plan.steps, gap=plan.gap, complete=complete)
@@ -272,10 +275,10 @@ class SnapshotChanges:
     def _matches(self, condition: Predicate, batch: pa.RecordBatch) -> Mask:
         view = self.feed.view
         if view is None or view.condition is None:
-            return evaluate(condition, batch).to_numpy(zero_copy_only=False).astype(np.bool_)
+            return _mask(condition, batch)
         # By itself: what the caller's condition fails on may be in a hidden row.
-        matches = evaluate(view.condition, batch).to_numpy(zero_copy_only=False).astype(np.bool_)
-        matches[matches] = evaluate(condition, batch.filter(pa.array(matches))).to_numpy(zero_copy_only=False)
+        matches = _mask(view.condition, batch)
+        matches[matches] = _mask(condition, batch.filter(pa.array(matches)))
         return matches
 
     def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -285,6 +288,11 @@ class SnapshotChanges:
             view.check(feed.columns)
             batch = view.shown(batch, feed.columns, {name: feed.context.schema.field(name) for name in feed.columns})
         return batch.select([KIND_COLUMN, *feed.columns])
+
+
+def _mask(condition: Predicate, batch: pa.RecordBatch) -> Mask:
+    mask: Mask = evaluate(condition, batch).to_numpy(zero_copy_only=False).astype(np.bool_)
+    return mask
 
 
 def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bool) -> tuple[Kinds, Mask]:

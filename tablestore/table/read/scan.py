@@ -85,8 +85,8 @@ class ArrowSource:
 class Scan(ArrowSource):
     """Some columns and rows of a table as of one snapshot. Made by ``table.scan(...)``.
 
-    It pickles with its snapshot: another process reads the same rows, or NotFoundError once the snapshot has expired. The rules of a
-    catalog service are those of when it was made (:mod:`tablestore.store.rowview`).
+    It pickles with its snapshot: another process reads the same rows, or NotFoundError once the snapshot has expired. The rules of
+    a catalog service are those of when it was made (:mod:`tablestore.store.rowview`).
     """
 
     def __init__(
@@ -267,7 +267,9 @@ class Scan(ArrowSource):
     def plan(self) -> ScanPlan:
         """The splits that are read. Planned once: the snapshot is fixed, so it cannot change."""
         with self._context.reading():
-            plan = plan_scan(self._context, self._snapshot, stored_condition(self._context.view, self._predicate), wanted=self._wanted)
+            plan = plan_scan(
+                self._context, self._snapshot, stored_condition(self._context.view, self._predicate), wanted=self._wanted
+            )
         if self._limit is None or not self._knows_counts:
             return plan
         return replace(plan, splits=_splits_of(plan.splits, self._limit))

@@ -66,7 +66,8 @@ class ChangeColumns:
 def check_change(context: TableContext, change: RowChange) -> None:
     """Raise InvalidInputError or UnsupportedError, which says why, if the table does not allow the change of a statement.
 
-    Nor is it allowed where rules of a catalog service hide something from the caller: it would read, and answer for, hidden rows."""
+    Nor is it allowed where rules of a catalog service hide something from the caller: it would read, and tell of, hidden rows.
+    """
     context.check_writable()
     context.check_sees_all(change.operation)
     schema, merge, where = context.schema, context.settings.merge, f"table {context.files.root_uri}"
