@@ -173,13 +173,15 @@ class FileStoreConsumption:
 
     def _changes_feed(self) -> ChangeFeed:
         request = self._request
-        return ChangeFeed(
+        feed = ChangeFeed(
             context=self._context,
             columns=request.columns,
             predicate=request.predicate,
             pairs=request.pairs,
             as_written=request.as_written,
         )
+        feed.check()
+        return feed
 
     def _look_at_rules(self) -> None:
         """The rules of a catalog service are those of now, snapshot by snapshot."""

@@ -85,6 +85,12 @@ class ChangeFeed:
         view = self.view
         return self.predicate if view is None else view.exact_condition(self.predicate, "changes")
 
+    def check(self) -> None:
+        """Raise UnsupportedError for a filter and columns that the rules do not allow."""
+        if (view := self.view) is not None:
+            view.exact_condition(self.predicate, "changes")
+            view.check({*self.columns, *columns_of(self.predicate)})
+
     @property
     def hides_rows(self) -> bool:
         """True if rules leave rows out."""

@@ -66,6 +66,7 @@ class Changes(ArrowSource):
         self._columns, self._snapshot_ids = columns, snapshot_ids
         self._on_discontinuity = on_discontinuity
         self._feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=pairs, as_written=as_written)
+        self._feed.check()
 
     @property
     def from_snapshot(self) -> int:
