@@ -344,7 +344,7 @@ CONDITIONS = (
 def test_a_condition_sees_masks_and_no_hidden_row(scene: Scene, condition: str) -> None:
     with duckdb.connect() as connection:
         connection.register("shown", pa.Table.from_pylist(scene.expected, schema=SCHEMA))
-        expected = by_id(connection.execute(f"SELECT * FROM shown WHERE {condition}").to_arrow_table().to_pylist())
+        expected = by_id(connection.sql(f"SELECT * FROM shown WHERE {condition}").to_arrow_table().to_pylist())
     seen = scene.seen
     scan = seen.scan(filter=condition)
     assert by_id(scan.to_arrow().to_pylist()) == expected and scan.count() == len(expected)
@@ -436,7 +436,7 @@ def test_a_renamed_column_is_masked_and_filtered_by_in_older_snapshots_too(servi
     scene = scene_of(service, tmp_path, BOTH)
     first = scene.beside.snapshots()[0].id
     names = {"card": "number", "item": "title", "region": "area"}
-    scene.beside.alter([to.RenameColumn(old, new_name=new) for old, new in names.items()])
+    scene.beside.alter([to.RenameColumn(old, to=new) for old, new in names.items()])
     service.rules[:] = [
         QueryRule(table=ORDERS, row_filter="area = 'eu'", column_masks=(("number", None), ("title", "'*' || title")))
     ]
@@ -471,6 +471,12 @@ def test_a_snapshot_without_the_column_of_a_filter_shows_nothing(service: RuledS
 # ---- doubt is an error
 
 
+def leaf(function: str, literals: str) -> str:
+    """A condition of the column id."""
+    transform = '{"name": "FIELD_REF", "fieldRef": {"name": "id"}}'
+    return f'{{"kind": "LEAF", "transform": {transform}, "function": "{function}", "literals": {literals}}}'
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -485,21 +491,9 @@ def test_a_snapshot_without_the_column_of_a_filter_shows_nothing(service: RuledS
         {"columnMasking": {"item": '{"name": "HASH"}'}},
         {"columnMasking": {"size": '{"name": "UPPER", "inputs": [{"name": "item"}]}'}},
         {"columnMasking": {"item": '{"name": "FIELD_REF", "fieldRef": {"name": "none"}}'}},
-        {
-            "filter": [
-                '{"kind": "LEAF", "transform": {"name": "FIELD_REF", "fieldRef": {"name": "id"}}, "function": "NEAR", "literals": [1]}'
-            ]
-        },
-        {
-            "filter": [
-                '{"kind": "LEAF", "transform": {"name": "FIELD_REF", "fieldRef": {"name": "id"}}, "function": "EQUAL", "literals": []}'
-            ]
-        },
-        {
-            "filter": [
-                '{"kind": "LEAF", "transform": {"name": "FIELD_REF", "fieldRef": {"name": "id"}}, "function": "EQUAL", "literals": ["1"]}'
-            ]
-        },
+        {"filter": [leaf("NEAR", "[1]")]},
+        {"filter": [leaf("EQUAL", "[]")]},
+        {"filter": [leaf("EQUAL", '["1"]')]},
         {"filter": ['{"kind": "LEAF", "transform": {"name": "UPPER", "inputs": []}, "function": "EQUAL", "literals": ["A"]}']},
         {"filter": ['{"kind": "COMPOUND", "function": "XOR", "children": []}']},
         [],
