@@ -468,6 +468,21 @@ def test_a_snapshot_without_the_column_of_a_filter_shows_nothing(service: RuledS
     assert scene.seen.scan().count() == 6
 
 
+def test_a_column_gets_no_new_name_that_would_take_it_from_its_rule(both: Scene) -> None:
+    both.service.rules[:] = [replace(BOTH, roles=(), principals=("owner",))]
+    owned = both.service.catalog("owner").table("shop.orders")
+    assert isinstance(owned, ts.Table)
+    with pytest.raises(ts.UnsupportedError, match="a new name of a column"):
+        owned.alter(to.RenameColumn("card", to="free"))
+    with both.environment("owner") as env, pytest.raises(ts.UnsupportedError, match="a new name of a column"):
+        env.execute_sql("ALTER TABLE shop.orders RENAME COLUMN card TO free")
+    client = owned.context.main_files.service  # type: ignore[attr-defined]
+    rename = {"action": "renameColumn", "fieldNames": ["card"], "newName": "free"}
+    with pytest.raises(ts.TablestoreError, match="rules for queries name columns"):
+        client.send("POST", client.path("databases", "shop", "tables", "orders"), {"changes": [rename]})
+    assert "card" in both.beside.refresh().schema.names
+
+
 # ---- doubt is an error
 
 
