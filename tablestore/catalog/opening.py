@@ -17,7 +17,14 @@ from tablestore.errors import UnsupportedError
 from tablestore.ids import Ids
 from tablestore.io.lock import lockoptions
 from tablestore.io.opening import open_store
-from tablestore.io.service.serviceoptions import SERVICE_KEYS, SERVICE_PREFIX, SERVICE_TOKEN, SERVICE_URI, parse_service
+from tablestore.io.service.serviceoptions import (
+    SERVICE_KEYS,
+    SERVICE_PREFIX,
+    SERVICE_RULES,
+    SERVICE_TOKEN,
+    SERVICE_URI,
+    parse_service,
+)
 
 
 def open_meta_catalog(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog, CatalogSettings]:
@@ -64,6 +71,8 @@ def _rest(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog, CatalogSett
     catalog, prefix, warehouse = open_rest_catalog(settings, client, ids, hands_out_keys=settings.hands_out_keys)
     if prefix:
         service[SERVICE_PREFIX.key] = prefix
+    if warehouse is None:
+        service[SERVICE_RULES.key] = "by-table"
     return catalog, replace(settings, service=service, warehouse=warehouse or settings.warehouse)
 
 

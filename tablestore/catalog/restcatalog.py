@@ -290,7 +290,7 @@ def open_rest_catalog(
         raise FormatError(f"{client.uri}: expected a configuration, found {answer!r:.100}", kind="answer")
     configuration = {**(answer.get("defaults") or {}), **(answer.get("overrides") or {})}
     prefix, warehouse = str(configuration.get("prefix") or ""), configuration.get(WAREHOUSE_KEY)
-    client = with_changes(client, prefix=prefix)
+    client = with_changes(client, prefix=prefix, has_rules=warehouse is not None)
     storage = {**settings.storage, **settings.lock}
     catalog = RestCatalog(client, ids, warehouse=warehouse, storage=storage, hands_out_keys=hands_out_keys)
     return catalog, prefix, None if warehouse is None else str(warehouse)

@@ -29,6 +29,7 @@ from tablestore.errors import ConflictError, InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import Names, did_you_mean, names_of
 from tablestore.store.context import Shared, TableContext
+from tablestore.store.rowview import ReadRules
 from tablestore.store.scan.keywindows import WINDOW_KEYS
 from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.store.schemas import check_is_same
@@ -66,10 +67,12 @@ class KeyedJoin:
 
 @dataclass(frozen=True, slots=True)
 class JoinPin:
-    """The snapshot that is looked into (0: the table has none), and the schema to read it with."""
+    """The snapshot that is looked into (0: the table has none), and the schema to read it with. ``rules``: those of its catalog
+    service for the caller."""
 
     snapshot_id: int
     schema_id: int
+    rules: ReadRules | None = None
 
 
 def prepare_join(
@@ -118,10 +121,11 @@ def prepare_join(
 
 def pin_join(join: KeyedJoin, shared: Shared | None = None) -> JoinPin:
     """The newest snapshot. Raises ConflictError for a table that is another one, or whose columns are others, than at first."""
-    context = (shared or Shared()).once(OpenedJoins).newest(join)
+    context = (shared or Shared()).once(OpenedJoins).newest(join).ruled()
+    context.check_sees_all("looking rows up by their key")
     _at(join, context)
     latest = context.snapshots.latest()
-    return JoinPin(latest.id if latest else 0, context.schema.id)
+    return JoinPin(latest.id if latest else 0, context.schema.id, context.rules)
 
 
 def join_batches(
@@ -170,7 +174,7 @@ class OpenedJoins:
     def lookup(self, join: KeyedJoin, pin: JoinPin) -> KeyLookup:
         """Its rows at a snapshot."""
         context, cache = self._open(join)
-        context = context.at_schema(context.schemas.read(pin.schema_id))
+        context = context.at_schema(context.schemas.read(pin.schema_id)).under(pin.rules)
         # Read each time: a rollback may have put another snapshot in its place.
         snapshot = context.snapshots.read(pin.snapshot_id) if pin.snapshot_id else None
         context.check_is_there()

@@ -148,9 +148,10 @@ def plan_layer(context: TableContext, layer: Layer, predicate: Predicate | None)
     to the rows. Raises FormatError for damaged files, NotFoundError for files that expired meanwhile."""
     key = layer_key(context)
     assert key is not None, "layers have a key"
+    context.check_sees_all("reading of files by another engine")
     may_match = file_pruning(context, predicate)
     on_key = keep_only(predicate, (key.name,)) if predicate is not None else None
-    reader = SplitReader.of(context, (key.name,), on_key)
+    reader = SplitReader.whole(context, (key.name,), on_key)
     keyed_files = [(bucket_file, keys) for bucket_file in layer.newer if len(keys := _keys_of(reader, bucket_file, key.name))]
     hidden, newest = (
         _latest([(bucket_file.file.min_sequence_number, keys) for bucket_file, keys in keyed_files])

@@ -83,6 +83,9 @@ def set_plain_aside(
 ) -> SetAside:
     """Sets aside the files that ``choose`` takes for a reader of the columns ``names``. It is asked about ``layers`` only
     where the caller reads some; a layer is taken with all of its files, which are of Parquet. ``orc`` of None: no ORC files."""
+    if context.view is not None:
+        # What rules of a catalog service hide, another reader would show.
+        return SetAside(paths=(), layers=(), splits=tuple(splits))
     pruning = FilePruning(context.schema, None, context.fields_by_schema())
 
     def is_read(file: DataFileMeta) -> bool:

@@ -25,6 +25,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.run import Section
 from tablestore.options import MIB
 from tablestore.store.context import TableContext
+from tablestore.store.rowview import ReadRules, rules_to_json, shown_fields, stored_condition
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import SPLIT_BYTES, ColumnSplits, DeletionFile, Split
@@ -56,7 +57,8 @@ class ReadPin:
     """The snapshot (None: the table had none) and the schema of a read, fixed before it is planned; of the table of this identity.
 
     ``snapshot_uuid``: the identity of the snapshot; None: it has none, or only its number was asked for.
-    ``read_optimised``: of a keyed table only the files of the top level (the system table ``$ro``).
+    ``read_optimised``: of a keyed table only the files of the top level (the system table ``$ro``). ``rules``: those of its catalog
+    service for the caller; None: the service is asked where it is opened.
     """
 
     spec: TableSpec
@@ -65,17 +67,26 @@ class ReadPin:
     table_uuid: str | None
     snapshot_uuid: str | None = None
     read_optimised: bool = False
+    rules: ReadRules | None = None
     _opened: list[TableContext] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def open(self) -> TableContext:
         """The table at the schema of the read, opened once in a process. Raises ConflictError if another one is in its place."""
         if not self._opened:
-            self._opened.append(_opened(self.spec, self.schema_id, self.table_uuid))
+            self._opened.append(_opened(self.spec, self.schema_id, self.table_uuid).under(self.rules).ruled())
         return self._opened[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Open files stay in this process.
-        return _pin, (self.spec, self.snapshot_id, self.schema_id, self.table_uuid, self.snapshot_uuid, self.read_optimised)
+        return _pin, (
+            self.spec,
+            self.snapshot_id,
+            self.schema_id,
+            self.table_uuid,
+            self.snapshot_uuid,
+            self.read_optimised,
+            self.rules,
+        )
 
     def read_snapshot(self, context: TableContext) -> Snapshot | None:
         """The snapshot of the opened table. Raises NotFoundError if it has expired, ConflictError if another has its number."""
@@ -95,8 +106,10 @@ class ReadPin:
         return snapshot
 
     def at_schema(self, context: TableContext) -> TableContext:
-        """The opened table at the schema of the read."""
-        return context if context.schema.id == self.schema_id else context.at_schema(context.schemas.read(self.schema_id))
+        """The opened table at the schema and under the rules of the read."""
+        if context.schema.id != self.schema_id:
+            context = context.at_schema(context.schemas.read(self.schema_id))
+        return context.under(self.rules)
 
     @property
     def suffix(self) -> str:
@@ -112,6 +125,7 @@ def _pin(
     table_uuid: str | None,
     snapshot_uuid: str | None,
     read_optimised: bool,
+    rules: ReadRules | None,
 ) -> ReadPin:
     return ReadPin(
         spec=spec,
@@ -120,6 +134,7 @@ def _pin(
         table_uuid=table_uuid,
         snapshot_uuid=snapshot_uuid,
         read_optimised=read_optimised,
+        rules=rules,
     )
 
 
@@ -131,7 +146,7 @@ def _opened(spec: TableSpec, schema_id: int, table_uuid: str | None) -> TableCon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTask:
-    """Splits to be read, of the table of this identity at this schema. ``filter`` is SQL text."""
+    """Splits to be read, of the table of this identity at this schema. ``filter`` is SQL text; ``rules`` as in a pin."""
 
     table_uuid: str | None
     schema_id: int
@@ -139,6 +154,7 @@ class ReadTask:
     filter: str | None
     positions: bool
     splits: Sequence[Split]
+    rules: ReadRules | None = None
 
     def to_bytes(self) -> bytes:
         """Versioned JSON; behind it, and a NUL, the files that are columns."""
@@ -149,6 +165,7 @@ class ReadTask:
             "columns": list(self.columns),
             "filter": self.filter,
             "positions": self.positions,
+            "rules": rules_to_json(self.rules),
             "splits": [] if isinstance(splits, EncodedSplits) else [encode_split(split) for split in splits],
         }
         if not isinstance(splits, EncodedSplits):
@@ -159,13 +176,14 @@ class ReadTask:
     def from_bytes(cls, data: bytes) -> "ReadTask":
         """Parses what :meth:`to_bytes` gave. Raises FormatError."""
         text, _, files = data.partition(_BEHIND_JSON)
-        parsed = decode_task(_KIND, text, {"table", "schema", "columns", "filter", "positions", "splits"})
+        parsed = decode_task(_KIND, text, {"table", "schema", "columns", "filter", "positions", "rules", "splits"})
         return cls(
             table_uuid=parsed["table"],
             schema_id=int(parsed["schema"]),
             columns=tuple(parsed["columns"]),
             filter=parsed["filter"],
             positions=bool(parsed["positions"]),
+            rules=ReadRules.from_json(parsed["rules"]),
             splits=decode_columns(_KIND, parsed["fileColumns"], files)
             if "fileColumns" in parsed
             else tuple(decode_splits(parsed["splits"])),
@@ -202,28 +220,33 @@ def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None
 
 def pin_at(context: TableContext, spec: TableSpec, snapshot_id: int | None, snapshot_uuid: str | None = None) -> ReadPin:
     """A read at a snapshot, with the columns of an open table."""
+    context = context.ruled()
     return ReadPin(
         spec=spec,
         snapshot_id=snapshot_id,
         schema_id=context.schema.id,
         table_uuid=context.table_uuid,
         snapshot_uuid=snapshot_uuid,
+        rules=context.rules,
     )
 
 
 def at_newest(pin: ReadPin) -> ReadPin:
-    """The same columns of the newest snapshot."""
-    context = _opened(pin.spec, pin.schema_id, pin.table_uuid)
+    """The same columns of the newest snapshot, under the rules of now."""
+    context = _opened(pin.spec, pin.schema_id, pin.table_uuid).ruled()
     latest = context.snapshots.latest()
     context.check_is_there()
-    return replace(pin, snapshot_id=latest.id if latest else None, snapshot_uuid=latest.uuid if latest else None)
+    return replace(
+        pin, snapshot_id=latest.id if latest else None, snapshot_uuid=latest.uuid if latest else None, rules=context.rules
+    )
 
 
 def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None) -> tuple[Field, ...]:
     """The columns of a pinned read; checks ``columns`` and ``filter``. Raises InvalidInputError."""
-    schema = pin.open().schema
+    context = pin.open()
+    schema = context.schema
     parse_filter(filter, schema.fields)
-    return tuple(schema.field(name) for name in check_columns(columns, schema.field_names))
+    return shown_fields(context.view, [schema.field(name) for name in check_columns(columns, schema.field_names)])
 
 
 def pinned_scan(
@@ -266,7 +289,7 @@ def plan_read(
     plan = plan_scan(
         context,
         pin.read_snapshot(context),
-        predicate,
+        stored_condition(context.view, predicate),
         wanted=compacted_files(context) if pin.read_optimised else None,
         split_bytes=min(SPLIT_BYTES, task_bytes),
     )
@@ -277,7 +300,7 @@ def plan_read(
     packed = pack_tasks(aside.splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
         pin=pin,
-        fields=tuple(schema.field(name) for name in names),
+        fields=shown_fields(context.view, [schema.field(name) for name in names]),
         tasks=tuple(
             ReadTask(
                 table_uuid=pin.table_uuid,
@@ -286,6 +309,7 @@ def plan_read(
                 filter=filter_text(filter),
                 positions=positions,
                 splits=splits,
+                rules=context.rules,
             )
             for splits in packed
         ),
@@ -311,7 +335,7 @@ def planned_layer(plan: ReadPlan, layer: Layer, filter: str | Predicate | None) 
 
 def read_task(spec: TableSpec, task: ReadTask) -> Iterator[pa.RecordBatch]:
     """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
-    context = _opened(spec, task.schema_id, task.table_uuid)
+    context = _opened(spec, task.schema_id, task.table_uuid).under(task.rules)
     fields = context.schema.fields
     columns = check_columns(task.columns, context.schema.field_names)
     reader = SplitReader.of(context, columns, parse_filter(task.filter, fields), positions=task.positions)

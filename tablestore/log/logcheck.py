@@ -251,7 +251,7 @@ def _frame(context: TableContext, snapshot: Snapshot | None, bucket: int) -> pa.
         return context.schema.arrow_schema.empty_table()
     rule = change_rule(context)
     plan = plan_scan(context, snapshot, wanted=WantedFiles(in_place=lambda place: place[1] == bucket, at_level=rule.in_frame))
-    reader = SplitReader.of(context, names, None)
+    reader = SplitReader.whole(context, names, None)
     return pa.Table.from_batches((batch for split in plan.splits for batch in reader.read(split)), schema=reader.arrow_schema)
 
 

@@ -21,6 +21,7 @@ from tablestore.sql.query.tablereferences import Reference, references_in
 from tablestore.sql.query.tokenstream import Tokens, tokens_of
 from tablestore.sql.source import NOWHERE, Edit, Fragment, Span, apply_edits
 from tablestore.sql.sqldialect import SqlDialect
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 
 
@@ -73,6 +74,14 @@ def check_lasts(session: Session, path: ObjectPath) -> None:
             "= filesystem or jdbc)",
             kind="catalog-in-memory",
         )
+
+
+def check_whole(relation: object) -> None:
+    """Raises UnsupportedError for a table of which rules of a catalog service hide something from the caller: whoever reads the
+    materialized table gets its rows, and for others it would lack some."""
+    table = relation.base if isinstance(relation, SystemTable) else relation
+    if isinstance(table, Table):
+        table.context.check_sees_all("a materialized table that reads it")
 
 
 def fill_names(session: Session, query: Fragment) -> str:
@@ -159,6 +168,7 @@ def _source(session: Session, reference: Reference, source: Source, place: Span)
         )
     with placing(source, place):
         check_lasts(session, path)
+        check_whole(relation)
     return path
 
 

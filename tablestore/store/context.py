@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablestore.clock import Clock, SystemClock
-from tablestore.errors import ConflictError, FormatError, NotFoundError
+from tablestore.errors import ConflictError, FormatError, NotFoundError, UnsupportedError
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.paths import MAIN_BRANCH, schema_path
+from tablestore.format.paths import CREATIONS_DIR, MAIN_BRANCH, schema_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.diskcache import user_cache
@@ -26,6 +26,8 @@ from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.entrybounds import bounds_to_store
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import DecodedManifests, Manifests
+from tablestore.store.rowview import KIND as RULES_KIND
+from tablestore.store.rowview import ReadRules, RowView, view_of
 from tablestore.store.schemas import TABLE_UUID_OPTION, DecodedSchemas, FieldsById, Schemas, check_is_same
 from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
@@ -35,9 +37,12 @@ from tablestore.types.evolution.replacing import is_in_force, keeps_layout, with
 from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
+    from tablestore.io.service.serviceclient import ServiceClient
     from tablestore.store.message import CommitMessage
 
 T = TypeVar("T")
+# Paimon's: its clients ask for rules of such tables alone.
+_QUERY_AUTH = "query-auth.enabled"
 
 
 class Shared:
@@ -59,6 +64,7 @@ class Shared:
 class TableContext:
     """One branch of a table, at one schema. ``files``: the table's as this branch sees them; ``main_files``: as ``main`` does.
 
+    ``rules``: those that a catalog service has told of what its caller sees (:meth:`ruled`); None: it is asked by each read.
     ``shared``: in common with the contexts that were made from this one, or by one catalog. It does not pickle.
     """
 
@@ -74,11 +80,12 @@ class TableContext:
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
     shared: Shared = field(default_factory=Shared, repr=False, compare=False)
+    rules: ReadRules | None = None
     _values: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         # The state that was seen of the table stays here: the process where this arrives looks for itself.
-        return _unpickled, (self.files, self.main_files, self.branch, self.clock, self.ids, self.schema)
+        return _unpickled, (self.files, self.main_files, self.branch, self.clock, self.ids, self.schema, self.rules)
 
     def once(self, make: Callable[["TableContext"], T]) -> T:
         """The value that ``make`` computes from this context's schema; computed once, since the schema never changes."""
@@ -185,6 +192,55 @@ class TableContext:
             return self
         return self.at_schema(newest) if keeps_layout(self.schema, newest) else self.reopened(newest)
 
+    def ruled(self) -> "TableContext":
+        """The same table for one read, under the rules of its catalog service as they are now: itself where there is no service.
+
+        Raises what the service says, StorageError where it says nothing.
+        """
+        if self.rules is not None or self._service is None:
+            return self
+        return self.under(self._fetched())
+
+    def under(self, rules: ReadRules | None) -> "TableContext":
+        """The same table under rules that a service has told; None: it is asked."""
+        return self if rules == self.rules else replace(self, rules=rules)
+
+    @property
+    def view(self) -> RowView | None:
+        """What the caller sees of the rows at this schema; None: all of them. Raises as :meth:`ruled`, and for rules that cannot
+        be carried out."""
+        if self.rules is None:
+            return None if self._service is None else self.ruled().view
+        return None if self.rules.is_empty else self.once(_view)
+
+    def check_sees_all(self, what: str) -> None:
+        """Raise UnsupportedError if rules hide something of the table from the caller. ``what`` needs all of it."""
+        if self.view is not None:
+            raise UnsupportedError(
+                f"table {self.files.root_uri}: rules of its catalog service hide rows or columns from you, and {what} needs all of "
+                "them; let somebody do it who sees them",
+                kind=RULES_KIND,
+            )
+
+    def _fetched(self) -> ReadRules:
+        from tablestore.io.service.tablerules import fetch_rules
+
+        service, location = self._service, self.main_files.root_uri
+        # A table that is being made has no name, and no rules, yet.
+        if service is None or location.split("/")[-3:-2] == [CREATIONS_DIR]:
+            return ReadRules()
+        if not service.has_rules and self.schema.options.get(_QUERY_AUTH, "").strip().lower() != "true":
+            return ReadRules()
+        suffix = "" if self.branch == MAIN_BRANCH else f"$branch_{self.branch}"
+        texts = fetch_rules(service, location, self.table_uuid, suffix)
+        rules = ReadRules(texts=texts)
+        return rules if rules.is_empty else replace(rules, schema_id=self.at_newest_schema().schema.id)
+
+    @property
+    def _service(self) -> "ServiceClient | None":
+        service: ServiceClient | None = getattr(self.main_files, "service", None)
+        return service
+
     @property
     def index_files(self) -> IndexFiles:
         """The table's index directory."""
@@ -266,8 +322,16 @@ def _decoded_manifests() -> DecodedManifests:
     return DecodedManifests(user_cache())
 
 
-def _unpickled(files: FileStore, main_files: FileStore, branch: str, clock: Clock, ids: Ids, schema: TableSchema) -> TableContext:
-    return open_context(files, main_files=main_files, branch=branch, clock=clock, ids=ids, schema=schema)
+def _unpickled(
+    files: FileStore,
+    main_files: FileStore,
+    branch: str,
+    clock: Clock,
+    ids: Ids,
+    schema: TableSchema,
+    rules: ReadRules | None,
+) -> TableContext:
+    return open_context(files, main_files=main_files, branch=branch, clock=clock, ids=ids, schema=schema).under(rules)
 
 
 def newest_schema(files: FileStore, shared: Shared) -> TableSchema:
@@ -288,6 +352,12 @@ def _that_counts(newest: TableSchema, schemas: Schemas, snapshots: Snapshots) ->
     if counts(newest, snapshots) or newest.id - 1 not in schemas.ids():
         return newest
     return schemas.read(newest.id - 1)
+
+
+def _view(context: TableContext) -> RowView:
+    assert context.rules is not None, "a view is of rules"
+    ruled, where = context.schemas.read(context.rules.schema_id), f"table {context.files.root_uri}"
+    return view_of(context.rules, ruled, context.schema, where)
 
 
 def _check_writable(context: TableContext) -> None:

@@ -118,6 +118,11 @@ class Table(Maintenance):
         :mod:`tablestore.log.alterlog`). Raises InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError,
         ConflictError, StorageError (nothing was altered), CommitOutcomeUnknown.
         """
+        from tablestore.types.evolution.schemachanges import RenameColumn
+
+        if any(isinstance(change, RenameColumn) for change in (changes if isinstance(changes, Sequence) else (changes,))):
+            # A rule of a catalog service would be about the column that has the name then.
+            self._now.check_sees_all("a new name of a column")
         schema = self.change_log.alter(changes)
         self._move_to(self._context.reopened(schema))
         return self

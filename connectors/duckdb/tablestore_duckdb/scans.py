@@ -146,7 +146,7 @@ class PlannedScan:
         base = native_scan(self._paths(layer.base), self._fields(read_columns), screening=self.screened, positions=False)
         if not layer.newer:
             return (f"SELECT {names_of(columns)} FROM ({base})",)
-        reader = SplitReader.of(self.scan.context, (key.name,), None)
+        reader = SplitReader.whole(self.scan.context, (key.name,), None)
         hidden = RowStream(
             reader.arrow_schema,
             lambda: (batch for one in layer.newer for batch in reader.file_rows(one.directory, one.file, (key.name,), ())),
@@ -163,6 +163,8 @@ class PlannedScan:
     def explain(self, name: str) -> str:
         """Describes what is read, as text for people."""
         whole = self.scan.explain().splitlines()
+        if self.scan.context.view is not None:
+            return "\n".join([f"{name}: {whole[0]}", *whole[1:]])
         merged = [file for split in self.rest for file in split.files]
         under = sum(len(layer.base) for layer in self.layers)
         newer = f" ({under} without the keys of newer files)" if under else ""
@@ -224,6 +226,8 @@ def _shared_out(planned: PlannedScan) -> PlannedScan:
     context, splits = scan.context, scan.plan.splits
     read_names = {*scan.columns, *filter_columns(scan.predicate)}
     read_fields = [field for field in context.schema.fields if field.name in read_names]
+    if context.view is not None:
+        return replace(planned, rest=splits)
     if not (is_on_disk(location) and can_name(location) and all(reads_alike(field.type) for field in read_fields)):
         return replace(planned, rest=splits)
     aside = set_plain_aside(context, splits, [field.name for field in read_fields], choose, layers=True)

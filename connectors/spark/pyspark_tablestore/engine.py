@@ -164,7 +164,10 @@ class SparkEngine:
 
     def _explained(self, relation: ManagedRelation) -> str:
         """A managed table, with what is read of it and by whom."""
-        scan = pinned_scan(relation.pin, relation.columns, relation.filter).explain()
+        pinned = pinned_scan(relation.pin, relation.columns, relation.filter)
+        scan = pinned.explain()
+        if pinned.context.view is not None:
+            return f"{relation.name}: {scan}"
         by = read_by(self._spark, relation.pin, relation.columns, relation.filter, positions=relation.positions)
         return f"{relation.name}: {scan}\n  read by    {by}"
 

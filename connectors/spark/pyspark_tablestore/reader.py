@@ -27,6 +27,7 @@ from pyspark_tablestore.typemapping import arrow_schema, check_asked, spark_sche
 from tablestore.distributed.read import ReadPin, ReadTask, at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError
+from tablestore.store.rowview import ReadRules
 from tablestore.table.read.scan import Readable
 from tablestore.table.system.systemkinds import READ_OPTIMIZED
 from tablestore.table.system.systemtable import SystemTable
@@ -143,6 +144,7 @@ def pin_options(options: SourceOptions) -> ReadPin | MetadataPin:
             schema_id=fixed["schema"],
             table_uuid=fixed["table"],
             read_optimised=optimised,
+            rules=ReadRules.from_json(fixed["rules"]),
         )
     pin = pin_read(table, spec, snapshot_id=options.snapshot_id, timestamp=options.timestamp_millis)
     return replace(pin, read_optimised=optimised)

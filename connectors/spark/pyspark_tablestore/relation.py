@@ -50,6 +50,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.memo import RecentlyUsed
 from tablestore.options import MIB
 from tablestore.store.message import CommitMessage
+from tablestore.store.rowview import rules_to_json
 from tablestore.store.settings import RangeLayout
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
@@ -330,6 +331,7 @@ def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | Predicate | Non
         "schema": pin.schema_id,
         "native": native,
         "positions": plan.positions,
+        "rules": rules_to_json(pin.rules),
     }
     read_options = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if (text := filter_text(filter)) is not None:

@@ -118,6 +118,7 @@ def diff_snapshots(
     """Compare the files of two snapshots. The rows that changed between them are shown by 'consume'."""
     table = session.table(name)
     context = table.context
+    context.check_sees_all("a comparison of its files")
     first, last = context.snapshots.live(from_snapshot), context.snapshots.live(to_snapshot)
     before = {entry.identity: entry for entry in context.manifests.live(first)}
     after = {entry.identity: entry for entry in context.manifests.live(last)}

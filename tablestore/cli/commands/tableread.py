@@ -143,6 +143,7 @@ def explain(
 ) -> None:
     """Say what a read would do: manifests, files and splits, read and left out."""
     scan = _scan(session.table(name), columns, filter, snapshot, tag, timestamp)
+    scan.context.check_sees_all("the plan of a read")
     plan = scan.plan
     document = {
         "snapshot_id": scan.snapshot_id,

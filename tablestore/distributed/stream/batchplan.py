@@ -15,6 +15,7 @@ from tablestore.log.position import StorePlace
 from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changeplan import Step
 from tablestore.store.context import TableContext
+from tablestore.store.rowview import stored_condition
 from tablestore.store.scan.scanplan import joined, split_pruning
 from tablestore.store.scan.splits import Split
 from tablestore.types.filter.predicate import Predicate
@@ -65,7 +66,7 @@ class BatchPlans:
     ) -> None:
         self._context, self._head, self._find, self._find_frame = context, head, find, find_frame
         self._feed = ChangeFeed(context=context, columns=head.columns, predicate=predicate, pairs=head.pairs)
-        self._pruned = split_pruning(context, predicate)
+        self._pruned = split_pruning(context, stored_condition(context.view, predicate))
         self._changes: dict[int, Planned] = {}
         self._frame: tuple[int, Sequence[Split]] | None = None
 

@@ -96,6 +96,8 @@ class LoggedChanges:
 def logged_changes(context: TableContext, *, pairs: bool) -> LoggedChanges | None:
     """The log of a table, if it has one that serves a reader with or without ``-U`` rows, and that is its own."""
     settings = settings_of(context)
+    if context.view is not None:
+        return None
     # An upsert log holds no rows before an update; of an eventual one the rows that landed are in the snapshots.
     if settings.system == "filestore" or settings.eventual or (pairs and settings.mode == "upsert" and context.schema.is_keyed):
         return None

@@ -52,7 +52,8 @@ class StreamPlanner:
 
     def __init__(self, spec: TableSpec, request: StreamRequest, *, schema_id: int | None = None, look_s: float = LOOK_S) -> None:
         self._request, self._look_s = request, look_s
-        self._context = spec.open(schema_id)
+        self._unruled = spec.open(schema_id)
+        self._context = self._unruled.ruled()
         self._identity = Identity(self._context)
         following = check_request(self._context, request)
         self._reading = following.fingerprint(self._context.schema)
@@ -63,6 +64,7 @@ class StreamPlanner:
             filter=request.filter,
             pairs=request.pairs,
             row_kinds=request.row_kinds,
+            rules=self._context.rules,
         )
         self._plans = BatchPlans(self._context, head, following.predicate, find=self._find, find_frame=self._find_frame)
         self._head, self._log = head, logged_changes(self._context, pairs=request.pairs)
@@ -115,6 +117,7 @@ class StreamPlanner:
             first, last = parse_offset(start), parse_offset(end)
             if last.at is None:
                 return []
+            self._check_rules()
             stop = self._resumed(last, is_end=True)
             start_offset = first if last.begin is None else StreamOffset(at=last.begin, consumer=last.consumer)
             begin = self._resumed(start_offset)
@@ -295,6 +298,15 @@ class StreamPlanner:
                 kind="discontinuity",
             )
         return StreamCursor(place=StorePlace(phase="frame", snapshot_id=gap.snapshot_id))
+
+    def _check_rules(self) -> None:
+        """Raise ConflictError where a catalog service has other rules for the caller than when the stream began."""
+        if self._context.rules is not None and self._unruled.ruled().rules != self._context.rules:
+            raise ConflictError(
+                f"table {self._context.files.root_uri}: the rules of its catalog service for you are others than when this stream "
+                "began. Nothing is lost: load the stream again, start it with the same checkpoint, and it goes on under them",
+                kind="rules-changed",
+            )
 
     def _check_columns(self, snapshot: Snapshot) -> None:
         """Raise ConflictError where a snapshot has other columns than the stream."""

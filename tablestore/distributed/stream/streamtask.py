@@ -25,6 +25,7 @@ from tablestore.log.follow.logrange import LogRange, read_log_range
 from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changeplan import FoundChanges, Step, StoredChanges
 from tablestore.store.context import TableContext
+from tablestore.store.rowview import ReadRules, rules_to_json, shown_fields
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Split
 from tablestore.table.read.scan import check_columns
@@ -40,13 +41,14 @@ _NEW = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskHead:
-    """The values that all tasks of a stream share."""
+    """The values that all tasks of a stream share. ``rules``: those of the catalog service for the caller."""
 
     schema_id: int
     columns: tuple[str, ...]
     filter: str | None
     pairs: bool
     row_kinds: bool
+    rules: ReadRules | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The head as the beginning of a task's JSON object."""
@@ -56,6 +58,7 @@ class TaskHead:
             "filter": self.filter,
             "pairs": self.pairs,
             "kinds": self.row_kinds,
+            "rules": rules_to_json(self.rules),
         }
 
 
@@ -101,13 +104,14 @@ class StreamTask:
     @classmethod
     def from_bytes(cls, data: bytes) -> "StreamTask":
         """Parses what :meth:`to_bytes` gave. Raises FormatError."""
-        parsed = decode_task(_KIND, data, {"schema", "columns", "filter", "pairs", "kinds"})
+        parsed = decode_task(_KIND, data, {"schema", "columns", "filter", "pairs", "kinds", "rules"})
         head = TaskHead(
             schema_id=int(parsed["schema"]),
             columns=tuple(parsed["columns"]),
             filter=parsed["filter"],
             pairs=bool(parsed["pairs"]),
             row_kinds=bool(parsed["kinds"]),
+            rules=ReadRules.from_json(parsed["rules"]),
         )
         if "splits" in parsed:
             return cls(head=head, splits=tuple(decode_splits(parsed["splits"])))
@@ -128,11 +132,11 @@ class StreamTask:
 def read_stream_task(spec: TableSpec, task: StreamTask) -> Iterator[pa.RecordBatch]:
     """The rows of one task, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
     head = task.head
-    context = spec.open(head.schema_id)
+    context = spec.open(head.schema_id).under(head.rules).ruled()
     columns = check_columns(head.columns, context.schema.field_names)
     predicate = parse_filter(head.filter, context.schema.fields)
     with_kinds = head.row_kinds
-    schema = to_arrow_schema(stream_fields(context.schema, columns, row_kinds=with_kinds))
+    schema = to_arrow_schema(shown_fields(context.view, stream_fields(context.schema, columns, row_kinds=with_kinds)))
     if task.splits is not None:
         reader = SplitReader.of(context, columns, predicate)
         rows = _gathered(batch for split in task.splits for batch in reader.read(split))
@@ -142,7 +146,7 @@ def read_stream_task(spec: TableSpec, task: StreamTask) -> Iterator[pa.RecordBat
     else:
         feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=head.pairs)
         # The same schema for all, whichever it was written with.
-        fields = to_arrow_schema(stream_fields(context.schema, columns, row_kinds=False))
+        fields = to_arrow_schema(shown_fields(context.view, stream_fields(context.schema, columns, row_kinds=False)))
         coded = pa.schema([pa.field(KIND_COLUMN, pa.int8()), *(field.with_nullable(True) for field in fields)])
         changes = (batch for part in _parts(context, feed, task.changes or ()) for batch in part.batches())
         logged = map(_labelled, _gathered(pa.RecordBatch.from_arrays(batch.columns, schema=coded) for batch in changes))

@@ -113,6 +113,7 @@ def _table_rows(session: Session, path: ObjectPath, table: Table, more: Details)
 
 def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) -> Details:
     context = table.context.still_there()
+    context.check_sees_all("a look at a partition")
     schema = context.schema
     missing = [name for name in table.partition_by if name not in spec]
     if missing:

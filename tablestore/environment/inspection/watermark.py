@@ -32,6 +32,9 @@ def newest_watermark(engine: QueryEngine | None, table: Table, watermark: Waterm
         return None
     if latest is not None and latest.watermark is not None and latest.watermark != NO_WATERMARK:
         return datetime.fromtimestamp(latest.watermark / 1000, UTC).replace(tzinfo=None)
+    if context.view is not None:
+        # Statistics count rows that rules of a catalog service hide.
+        return None
     entries = context.manifests.live(latest)
     maxima = (column_statistics(context, entry.file)[watermark.column][1].max for entry in entries)
     newest = max((value for value in maxima if value is not None), default=None)

@@ -64,18 +64,21 @@ class _Unavailable(Exception):
 class ServiceClient:
     """The client of the service at ``uri``. ``token``: the bearer token, or its name (``env:NAME``, ``file:PATH``).
 
+    ``has_rules``: it has rules for queries of any table, not only of those with ``query-auth.enabled``.
+
     It pickles; a token in plain text stays behind. May be used from several threads. Memory: one answer, at most 256 MiB.
     """
 
     uri: str
     token: str | None = field(default=None, repr=False)
     prefix: str = ""
+    has_rules: bool = True
     clock: Clock = field(default_factory=SystemClock, repr=False, compare=False)
     ids: Ids = field(default_factory=SystemIds, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         token = self.token if self.token is None or is_reference(self.token) else HIDDEN
-        return _unpickled, (self.uri, token, self.prefix, self.clock, self.ids)
+        return _unpickled, (self.uri, token, self.prefix, self.has_rules, self.clock, self.ids)
 
     def path(self, *parts: str) -> str:
         """The path of an object of the catalog; the parts may hold any character."""
@@ -85,6 +88,10 @@ class ServiceClient:
     def get(self, path: str, query: Mapping[str, str | int | None] | None = None) -> Any:
         """The answer to a question. Raises what the answer says, StorageError where there is none."""
         return self._asked("GET", path, query=query, is_question=True)
+
+    def ask(self, path: str, body: object) -> Any:
+        """The answer to a question that is sent as a document. Raises as :meth:`get`."""
+        return self._asked("POST", path, body=body, is_question=True)
 
     def send(self, method: str, path: str, body: object | None = None, query: Mapping[str, str | int | None] | None = None) -> Any:
         """Asks for a change, once. StorageError of kind ``unknown-outcome``: it may have been made, look or repeat it."""
@@ -165,8 +172,8 @@ class ServiceClient:
         return urllib3.PoolManager(maxsize=8, timeout=urllib3.Timeout(connect=_CONNECT_S, read=_READ_S))
 
 
-def _unpickled(uri: str, token: str | None, prefix: str, clock: Clock, ids: Ids) -> ServiceClient:
-    return ServiceClient(uri=uri, token=token, prefix=prefix, clock=clock, ids=ids)
+def _unpickled(uri: str, token: str | None, prefix: str, has_rules: bool, clock: Clock, ids: Ids) -> ServiceClient:
+    return ServiceClient(uri=uri, token=token, prefix=prefix, has_rules=has_rules, clock=clock, ids=ids)
 
 
 def _checked(token: object) -> str:

@@ -40,7 +40,14 @@ SERVICE_KEYS = Option(
     default=False,
     sentence="Open files with temporary keys that the service hands out for each table (S3).",
 )
-OPTIONS = {option.key: option for option in (SERVICE_URI, SERVICE_TOKEN, SERVICE_PREFIX, SERVICE_KEYS)}
+SERVICE_RULES = Option(
+    key="catalog.service.query-rules",
+    kind="choice",
+    default="always",
+    choices=("always", "by-table"),
+    sentence="Of which tables it has rules for queries: of any, or as services of others of those with query-auth.enabled.",
+)
+OPTIONS = {option.key: option for option in (SERVICE_URI, SERVICE_TOKEN, SERVICE_PREFIX, SERVICE_KEYS, SERVICE_RULES)}
 
 
 def parse_service(
@@ -70,6 +77,7 @@ def parse_service(
         uri=checked_uri(service_options[SERVICE_URI.key], SERVICE_URI.key),
         token=service_options.get(SERVICE_TOKEN.key),
         prefix=service_options.get(SERVICE_PREFIX.key, ""),
+        has_rules=SERVICE_RULES.parse(service_options.get(SERVICE_RULES.key, "always")) == "always",
         clock=clock or SystemClock(),
         ids=ids or SystemIds(),
     )

@@ -71,7 +71,7 @@ def _rows(context: TableContext, snapshot: Snapshot | None, bucket: int, key_row
     if key_rows.num_rows <= _FEW:
         predicate = all_of(IsIn(name, tuple(key_rows.column(name).unique().to_pylist())) for name in key_rows.schema.names)
     plan = plan_scan(context, snapshot, predicate, wanted=WantedFiles(in_place=lambda place: place[1] == bucket))
-    reader = SplitReader.of(context, context.schema.field_names, predicate)
+    reader = SplitReader.whole(context, context.schema.field_names, predicate)
     for split in plan.splits:
         for batch in reader.read(split):
             yield pa.Table.from_batches([batch])

@@ -24,6 +24,7 @@ import pyarrow as pa
 from tablestore import options as opt
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.format.paths import content_uuid
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.events import Event, Restarted, does_not_fit, schema_landed
 from tablestore.log.follow.request import Consumption
@@ -36,6 +37,7 @@ from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.store.history.consumers import Consumer, Consumers
+from tablestore.store.rowview import stored_condition
 from tablestore.store.scan.scanplan import WantedFiles, plan_scan
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.snapshots import follows
@@ -150,17 +152,11 @@ class FileStoreConsumption:
     """
 
     def __init__(self, context: TableContext, request: Consumption) -> None:
+        self._unruled, context = context, context.ruled()
         self._context, self._request = context, request
         self._identity = Identity(context)
         self.progress = Progress(Consumers(context.files), request.start.consumer_id, self._identity)
-        self._reading = request.fingerprint(context.schema)
-        self._feed = ChangeFeed(
-            context=context,
-            columns=request.columns,
-            predicate=request.predicate,
-            pairs=request.pairs,
-            as_written=request.as_written,
-        )
+        self._reading, self._feed = self._fingerprint(), self._changes_feed()
         schema = SplitReader.of(context, request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
         self.last: StorePlace | None = None
@@ -169,6 +165,30 @@ class FileStoreConsumption:
         self._gap = ""
         self.resumed = self.wants_older = False
         self._interval_s = TableOptions(context.schema.options).integer(opt.DISCOVERY_INTERVAL) / 1000
+
+    def _fingerprint(self) -> str:
+        rules = self._context.rules
+        shown = "" if rules is None or rules.is_empty else f" {content_uuid(repr(rules.texts).encode())}"
+        return f"{self._request.fingerprint(self._context.schema)}{shown}"
+
+    def _changes_feed(self) -> ChangeFeed:
+        request = self._request
+        feed = ChangeFeed(
+            context=self._context,
+            columns=request.columns,
+            predicate=request.predicate,
+            pairs=request.pairs,
+            as_written=request.as_written,
+        )
+        feed.check()
+        return feed
+
+    def _look_at_rules(self) -> None:
+        """The rules of a catalog service are those of now, snapshot by snapshot."""
+        if self._context.rules is None or (context := self._unruled.ruled()).rules == self._context.rules:
+            return
+        self._context = context
+        self._reading, self._feed = self._fingerprint(), self._changes_feed()
 
     def take_tombstones(self) -> None:
         """Gives all batches the columns of those from a log, where a delete names nothing but its key: any may be NULL."""
@@ -201,6 +221,7 @@ class FileStoreConsumption:
                 self._context.clock.sleep(self._interval_s)
                 continue
             self._identity.note(snapshot)
+            self._look_at_rules()
             plan = self._feed.plan(snapshot)
             if plan.gap is not None and (restart := self.on_discontinuity(plan.gap)) is not None:
                 yield self.restarted(position := restart)
@@ -315,6 +336,7 @@ class FileStoreConsumption:
         return position.behind() if self.last == position.behind() else position
 
     def _frame(self, position: StorePlace) -> Iterator[ChangeBatch]:
+        self._look_at_rules()
         context, request = self._context, self._request
         snapshot = context.snapshots.find(position.snapshot_id)
         if snapshot is None:
@@ -324,12 +346,15 @@ class FileStoreConsumption:
         if (landed := self.schema_landed(snapshot.id, context.schemas.read(snapshot.schema_id), position)) is not None:
             yield landed
         rule = change_rule(context)
-        plan = plan_scan(context, snapshot, request.predicate, wanted=WantedFiles(at_level=rule.in_frame))
+        plan = plan_scan(
+            context, snapshot, stored_condition(context.view, request.predicate), wanted=WantedFiles(at_level=rule.in_frame)
+        )
         reader = SplitReader.of(context, request.columns, request.predicate)
         rows = (batch for split in plan.splits for batch in reader.read(split))
         yield from self._handed_out(rows, position, frame=True)
 
     def _changes(self, position: StorePlace, snapshot: Snapshot) -> Iterator[ChangeBatch]:
+        self._look_at_rules()
         plan = self._feed.plan(snapshot)
         assert not isinstance(plan, Discontinuity), "looked at before"
         yield from self._handed_out(plan.batches(), position, frame=False)

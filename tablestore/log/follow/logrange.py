@@ -57,6 +57,7 @@ def read_log_range(
     log: LogStore | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The changes, ``_row_kind`` and then ``columns``. Raises NotFoundError where neither log nor snapshots hold them."""
+    context.check_sees_all("reading of its log")
     settings = settings_of(context)
     log = log or open_log_store(settings)
     fields = to_arrow_schema([context.schema.field(name) for name in columns])

@@ -52,7 +52,7 @@ def published_gap(context: TableContext, snapshot: Snapshot, mode: ChangelogMode
 def _feed(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> ChangeFeed:
     snapshot_context = context.at_schema(context.schemas.read(snapshot.schema_id))
     pairs = mode == "all" or not snapshot_context.settings.is_plain
-    return ChangeFeed(context=snapshot_context, columns=snapshot_context.schema.field_names, pairs=pairs)
+    return ChangeFeed(context=snapshot_context, columns=snapshot_context.schema.field_names, pairs=pairs, whole=True)
 
 
 def find_changes(context: TableContext, snapshot_id: int) -> Snapshot | None:

@@ -25,6 +25,7 @@ from tablestore.errors import NotFoundError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.functions.valuecodes import row_codes
+from tablestore.materialized.expansion import check_whole
 from tablestore.materialized.incremental.refreshcursor import Point, RefreshCursor, point_of
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
 from tablestore.sql.query.tablereferences import Reference, find_references
@@ -103,13 +104,18 @@ class Round:
 
 def find_sources(session: Session, query: str | Fragment, in_round: Round | None = None) -> Sources | FullRefresh:
     """The sources at the snapshots of a round, by default at their newest ones. Raises NotFoundError for one that is gone, or was
-    not filled yet."""
+    not filled yet, UnsupportedError for one of which rules of a catalog service hide something from the caller."""
     in_round = in_round or Round()
     by_place: dict[tuple[str, str], RefreshSource] = {}
     places: list[tuple[str, str]] = []
     fragment = as_fragment(query)
-    for reference in session.memo(_references, fragment.text, fragment.dialect):
-        path, table = session.expand(reference.path), session.find(reference.path)
+    named = [
+        (reference.path, session.find(reference.path)) for reference in session.memo(_references, fragment.text, fragment.dialect)
+    ]
+    for _, table in named:
+        check_whole(table)
+    for written, table in named:
+        path = session.expand(written)
         if not isinstance(table, Table):
             return FullRefresh(f"it reads {path}, which is no managed table", repeatable=False)
         schema = table.table_schema

@@ -124,6 +124,12 @@ def alter_table(service: RestService, call: Call) -> None:
     """Alters a table: all changes or none."""
     table = service.table(call.names)
     changes = parse_changes(call.json(), table.table_schema)
+    ruled = Resource(call.names["database"], plain_name(call.names["table"]))
+    if any(isinstance(change, RenameColumn) for change in changes) and any(rule.table == ruled for rule in service.rules()):
+        raise bad_request(
+            f"rules for queries name columns of table {table.name}, and would not follow a new name; an admin changes them first "
+            "(tablestore token rules)"
+        )
     try:
         table.alter(changes)
     except AlreadyExistsError as error:

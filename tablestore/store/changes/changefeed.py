@@ -6,6 +6,10 @@ With a filter, an update after which a row no longer matches becomes ``-D``, and
 Where only the row after a change is known (``input``, and stored rows without pairs), a row that does not match may replace one
 that did: it becomes ``-D`` too, and every ``-D`` passes. There a ``-U`` without its ``+U`` is a ``-D``.
 
+Rules of a catalog service (:mod:`~tablestore.store.rowview`) are a filter and masks. Such a filter has to know what a row was
+before: changes are read in pairs then, and found in the data files where a writer gave them alone. So no ``-D`` tells of a row that
+was never shown.
+
 Memory: one row group of a file, or one window of keys with the versions of their rows.
 """
 
@@ -15,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tablestore.errors import UnsupportedError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.parquet.projection import Projection
 from tablestore.format.snapshot import Snapshot
@@ -34,6 +39,7 @@ from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.changes.statediff import BucketState, StateDiff
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.rowview import KIND, RowView
 from tablestore.store.scan.lookup import SmallFiles
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.types.arrays import Kinds, Mask
@@ -52,6 +58,8 @@ class ChangeFeed:
 
     Batches hold ``_VALUE_KIND`` and then ``columns``. ``pairs``: an update comes as ``-U`` and ``+U``, also where the table
     stores only the row after it; without, no ``-U`` comes, and of plain tables nothing is looked up.
+
+    ``whole``: no rule of a catalog service counts; for what nobody is shown.
     """
 
     context: TableContext
@@ -59,13 +67,54 @@ class ChangeFeed:
     predicate: Predicate | None = None
     pairs: bool = True
     as_written: bool = True
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.whole:
+            # Fixed here, so that all that is read of it is under the same rules.
+            object.__setattr__(self, "context", self.context.ruled())
+
+    @property
+    def view(self) -> RowView | None:
+        """What its reader sees of the rows."""
+        return None if self.whole else self.context.view
+
+    @property
+    def condition(self) -> Predicate | None:
+        """The condition of the rows that come out: the filter, and that of the rules. Raises UnsupportedError."""
+        view = self.view
+        return self.predicate if view is None else view.exact_condition(self.predicate, "changes")
+
+    def check(self) -> None:
+        """Raise UnsupportedError for a filter and columns that the rules do not allow."""
+        if (view := self.view) is not None:
+            view.exact_condition(self.predicate, "changes")
+            view.check({*self.columns, *columns_of(self.predicate)})
+
+    @property
+    def hides_rows(self) -> bool:
+        """True if rules leave rows out."""
+        return (view := self.view) is not None and view.condition is not None
+
+    @property
+    def reads_pairs(self) -> bool:
+        """True if ``-U`` rows are read, whether or not they come out."""
+        return self.pairs or self.hides_rows
 
     def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
         """The changes to read of one snapshot."""
         snapshot_context, rule = self._then(snapshot)
-        plan = plan_changes(snapshot, self._scope(snapshot, snapshot_context), rule, snapshot_context.manifests, pairs=self.pairs)
+        plan = plan_changes(
+            snapshot, self._scope(snapshot, snapshot_context), rule, snapshot_context.manifests, pairs=self.reads_pairs
+        )
         all_computed = all(isinstance(step, FoundChanges) for step in plan.steps)
         complete = all_computed or not rule.keyed or rule.changelog.on_compaction
+        if self.hides_rows and not complete:
+            raise UnsupportedError(
+                f"table {self.context.files.root_uri}: of the changes of snapshot {snapshot.id} the rows before them are not "
+                "known, so that rules of its catalog service cannot be carried out; read the table itself",
+                kind=KIND,
+            )
         return SnapshotChanges(feed=self, context=snapshot_context, steps=plan.steps, gap=plan.gap, complete=complete)
 
     def gap(self, snapshot: Snapshot) -> Discontinuity | None:
@@ -85,7 +134,7 @@ class ChangeFeed:
         rule = self._then(snapshot)[1]
         source = source_of(snapshot, rule)
         return source in (ChangeFiles.FRAMES, ChangeFiles.LEFT_LEVEL_ZERO) or (
-            source is ChangeFiles.LEVEL_ZERO and (self.pairs or not rule.plain)
+            source is ChangeFiles.LEVEL_ZERO and (self.reads_pairs or not rule.plain)
         )
 
     def is_whole(self, snapshot: Snapshot) -> bool:
@@ -110,13 +159,13 @@ class ChangeFeed:
 
     def _scope(self, snapshot: Snapshot, snapshot_context: TableContext) -> ChangeScope:
         # Partition columns keep name and type through all schemas.
-        return change_scope(snapshot, snapshot_context.schema, self.predicate)
+        return change_scope(snapshot, snapshot_context.schema, self.condition)
 
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""
         snapshot_context = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
         rule = change_rule(snapshot_context)
-        return snapshot_context, rule if self.as_written else found_rule(rule)
+        return snapshot_context, rule if self.as_written and not self.hides_rows else found_rule(rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,22 +192,21 @@ class SnapshotChanges:
     def count(self) -> int:
         """The number of changes, from metadata alone where that knows it."""
         stored = [step.entry.file for step in self.steps if isinstance(step, StoredChanges)]
-        if self.feed.predicate is None and self.feed.pairs and len(stored) == len(self.steps):
+        if self.feed.view is None and self.feed.predicate is None and self.feed.pairs and len(stored) == len(self.steps):
             return sum(file.row_count for file in stored)
         return sum(batch.num_rows for batch in self.batches())
 
     @property
     def _pairs_matter(self) -> bool:
         """True if the result depends on which ``-U`` and ``+U`` belong together."""
-        return self.feed.predicate is not None or not (self.feed.pairs or self.complete)
+        return self.feed.condition is not None or not (self.feed.pairs or self.complete)
 
     @property
     def _needed(self) -> tuple[str, ...]:
         """Columns of the reader's schema that are read: asked for, filtered by, and the key that joins pairs."""
-        schema, predicate = self.feed.context.schema, self.feed.predicate
-        names = set(self.feed.columns)
-        if predicate is not None:
-            names |= columns_of(predicate)
+        schema, view = self.feed.context.schema, self.feed.view
+        names = set(self.feed.columns if view is None else view.inputs(self.feed.columns))
+        names |= columns_of(self.feed.condition)
         if self._pairs_matter:
             names |= set(schema.primary_keys)
         return tuple(name for name in schema.field_names if name in names)
@@ -182,7 +230,7 @@ class SnapshotChanges:
         )
 
     def _stored(self, step: StoredChanges) -> Iterator[pa.RecordBatch]:
-        reader = SplitReader.of(self.context, (), None)
+        reader = SplitReader.whole(self.context, (), None)
         entry = step.entry
         names = [name for name in self._names_then if name not in self.context.schema.partition_keys]
         directory = reader.directory(entry.partition, entry.bucket)
@@ -193,7 +241,7 @@ class SnapshotChanges:
 
     def _compared(self, step: FoundChanges) -> Iterator[pa.RecordBatch]:
         diff = StateDiff(
-            reader=SplitReader.of(self.context, (), None),
+            reader=SplitReader.whole(self.context, (), None),
             partition=step.partition,
             bucket=step.bucket,
             columns=self._names_then,
@@ -211,9 +259,9 @@ class SnapshotChanges:
 
     def _selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The changes of a batch that the reader gets. No pair of ``-U`` and ``+U`` may reach across batches."""
-        feed = self.feed
-        if feed.predicate is None and feed.pairs:
-            return batch.select([KIND_COLUMN, *feed.columns])
+        feed, condition = self.feed, self.feed.condition
+        if condition is None and feed.pairs:
+            return self._shown(batch)
         key = feed.context.schema.primary_keys
         kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
         mask = np.ones(len(kinds), dtype=np.bool_)
@@ -221,15 +269,36 @@ class SnapshotChanges:
             pairs = update_pairs(batch, kinds, key)
             if not self.complete:
                 kinds = np.where((kinds == RowKind.UPDATE_BEFORE) & ~pairs, np.int8(RowKind.DELETE), kinds)
-            if feed.predicate is not None:
-                matches = evaluate(feed.predicate, batch).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
-                fixed = columns_of(feed.predicate) <= set(key)
+            if condition is not None:
+                matches = self._matches(condition, batch)
+                fixed = columns_of(condition) <= set(key)
                 kinds, mask = filtered_kinds(kinds, matches, pairs, known_before=self.complete or fixed)
             batch = _with_kinds(batch, kinds)
         if not feed.pairs:
             mask &= kinds != RowKind.UPDATE_BEFORE
-        batch = batch if mask.all() else batch.filter(pa.array(mask))
+        return self._shown(batch if mask.all() else batch.filter(pa.array(mask)))
+
+    def _matches(self, condition: Predicate, batch: pa.RecordBatch) -> Mask:
+        view = self.feed.view
+        if view is None or view.condition is None:
+            return _mask(condition, batch)
+        # By itself: what the caller's condition fails on may be in a hidden row.
+        matches = _mask(view.condition, batch)
+        matches[matches] = _mask(condition, batch.filter(pa.array(matches)))
+        return matches
+
+    def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that the reader gets, as the rules show them."""
+        feed, view = self.feed, self.feed.view
+        if view is not None:
+            view.check(feed.columns)
+            batch = view.shown(batch, feed.columns, {name: feed.context.schema.field(name) for name in feed.columns})
         return batch.select([KIND_COLUMN, *feed.columns])
+
+
+def _mask(condition: Predicate, batch: pa.RecordBatch) -> Mask:
+    mask: Mask = evaluate(condition, batch).to_numpy(zero_copy_only=False).astype(np.bool_)
+    return mask
 
 
 def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bool) -> tuple[Kinds, Mask]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, StorageError
+from tablestore.errors import AlreadyExistsError, ConflictError, NotFoundError, StorageError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.partitiontext import partition_texts
@@ -22,6 +22,7 @@ from tablestore.format.paths import CREATIONS_DIR, MAIN_BRANCH, snapshot_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.io.service.tablekeys import named_by_directory
+from tablestore.io.service.tablerules import named_by_identity
 from tablestore.types.datatypes import Field
 
 if TYPE_CHECKING:
@@ -102,17 +103,7 @@ class ServiceCommit:
         return self.client.send("POST", self.client.path("databases", database, "tables", table, "commit"), body)
 
     def _looked_up(self) -> tuple[str, str]:
-        if self.table_id is None:
-            raise InvalidInputError(
-                f"the catalog service {self.client.uri} does not know the table in {self.location}, which has no identity of its "
-                "own; open it through its catalog",
-                kind="no-such-table",
-            )
-        table = self.client.get(self.client.path("tables", "id", self.table_id))
-        name = (table.get("database"), table.get("name")) if isinstance(table, dict) else (None, None)
-        if not isinstance(name[0], str) or not isinstance(name[1], str):
-            raise StorageError(f"{self.client.uri}: the answer names no table of the identity {self.table_id}: {table!r:.200}")
-        return name[0], name[1]
+        return named_by_identity(self.client, self.location, self.table_id)
 
 
 def service_commit(context: "TableContext", client: "ServiceClient") -> SnapshotCommit:

@@ -134,7 +134,7 @@ class _Rewriter:
     ) -> None:
         self._context, self._bucket, self._task, self._merged_rows = context, bucket, task, merged
         self._rows_read, self._rows_total = 0, sum(file.row_count for file in task.rewritten)
-        self._reader = SplitReader.of(context, (), None)
+        self._reader = SplitReader.whole(context, (), None)
         self.vectors = context.deletion_vectors(base)
         self._rule = upper_rule(context.settings)
         rewritten = {file.file_name for file in task.rewritten}

@@ -51,7 +51,7 @@ def compaction_changelog(
         return ()
     frame = tuple(file for file in live if settings.in_frame(file.level))
     diff = StateDiff(
-        reader=SplitReader.of(context, (), None),
+        reader=SplitReader.whole(context, (), None),
         partition=partition,
         bucket=bucket,
         columns=context.schema.field_names,

@@ -91,7 +91,7 @@ def _rows(context: TableContext, entry: ManifestEntry) -> Iterator[pa.RecordBatc
     where = f"{context.files.root_uri}/{path}"
     file_format = file_format_of(file.file_name)
     if file_format in ("parquet", "orc"):
-        reader = SplitReader.of(context, (), None)
+        reader = SplitReader.whole(context, (), None)
         directory = reader.directory(entry.partition, entry.bucket)
         yield from reader.file_rows(directory, file, context.schema.field_names, (KIND_COLUMN,))
         return

@@ -31,6 +31,7 @@ from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import DataPaths
 from tablestore.store.deletionvectors import live_rows
+from tablestore.store.rowview import RowView
 from tablestore.store.scan.splits import DeletionFile, Split
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrowtypes import scalar_of, timestamp_unit, to_arrow_schema
@@ -52,6 +53,7 @@ class SplitReader:
 
     ``columns``: what comes out, in this order. ``predicate``: only rows for which it is TRUE come out. ``positions``: the file and
     position of each row come out too (:mod:`~tablestore.types.rowposition`); only of append tables, which merge nothing.
+    ``view``: what the caller sees of the rows, of which ``shown_predicate`` is then also TRUE.
     ``schema_of``: the schema of an id, for files of older schemas. ``bounds``: how much memory is used, and how many files are
     open.
     """
@@ -64,13 +66,34 @@ class SplitReader:
     positions: bool = False
     schema_of: Callable[[int], TableSchema]
     bounds: ReadBounds = DEFAULT_BOUNDS
+    view: RowView | None = None
+    shown_predicate: Predicate | None = None
     _vectors: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls, context: TableContext, columns: tuple[str, ...], predicate: Predicate | None, *, positions: bool = False
     ) -> "SplitReader":
-        """A reader of an open table's splits."""
+        """A reader of an open table's splits, for its caller's eyes: under the rules of the table's catalog service.
+
+        Raises UnsupportedError for what the rules do not allow, or cannot be carried out.
+        """
+        reader = cls.whole(context, columns, predicate, positions=positions)
+        view = context.view
+        if view is None:
+            return reader
+        if positions:
+            context.check_sees_all("a change of rows where they are stored")
+        view.check({*columns, *columns_of(predicate)})
+        return replace(
+            reader, predicate=view.stored_condition(predicate), view=view, shown_predicate=view.shown_condition(predicate)
+        )
+
+    @classmethod
+    def whole(
+        cls, context: TableContext, columns: tuple[str, ...], predicate: Predicate | None, *, positions: bool = False
+    ) -> "SplitReader":
+        """A reader that no rule restricts, for the table's own upkeep: nobody is shown its rows."""
         return cls(
             files=context.files,
             schema=context.schema,
@@ -86,6 +109,7 @@ class SplitReader:
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches."""
         fields = list(map(self.schema.arrow_schema.field, self.columns))
+        fields = fields if self.view is None else self.view.arrow_fields(fields)
         return pa.schema([*fields, *to_arrow_schema(POSITION_FIELDS)] if self.positions else fields)
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
@@ -106,12 +130,22 @@ class SplitReader:
         target = self.arrow_schema
         for batch in rows:
             batch = self.with_partition(batch, partition)
+            if self.view is not None and self.view.condition is not None:
+                # By itself: what the caller's condition fails on may be in a hidden row.
+                batch = batch.filter(evaluate(self.view.condition, batch))
             if self.predicate is not None:
                 mask = evaluate(self.predicate, batch)
                 if mask.true_count < batch.num_rows:
                     batch = batch.filter(mask)
+            if self.view is not None and batch.num_rows:
+                batch = self._shown(batch, self.view)
             if batch.num_rows:
                 yield _as(batch.select(target.names), target)
+
+    def _shown(self, batch: pa.RecordBatch, view: RowView) -> pa.RecordBatch:
+        names = (*self.columns, *sorted(columns_of(self.shown_predicate).difference(self.columns)))
+        shown = view.shown(batch, names, {name: self.schema.field(name) for name in names})
+        return shown if self.shown_predicate is None else shown.filter(evaluate(self.shown_predicate, shown))
 
     def of_runs(self, count: int) -> "SplitReader":
         """A reader for a merge of ``count`` runs: they share the window, and open their files in turns if they are too many."""
@@ -137,7 +171,8 @@ class SplitReader:
         return np.concatenate(positions)
 
     def _needed(self) -> tuple[str, ...]:
-        names = set(self.columns) | (columns_of(self.predicate) if self.predicate is not None else frozenset())
+        names = set(self.columns) | columns_of(self.shown_predicate)
+        names = (names if self.view is None else set(self.view.inputs(names))) | columns_of(self.predicate)
         names -= set(self.schema.partition_keys)
         return tuple(filter(names.__contains__, self.schema.field_names))
 

@@ -82,7 +82,7 @@ def _postponed(context: TableContext) -> TableSettings:
 def keep_commit(context: TableContext, kept: tuple[KeptColumns, ...], move: Revise | None) -> KeepCommit:
     """The revision of files for which values were looked up; ``move`` gives the files other buckets first."""
     return KeepCommit(
-        reader=SplitReader.of(context, (), None),
+        reader=SplitReader.whole(context, (), None),
         snapshots=context.snapshots,
         manifests=context.manifests,
         first_sequence=lambda latest, attempt: context.sequence.next_after(latest) + HEADROOM * (attempt + 1),
@@ -94,7 +94,7 @@ def keep_commit(context: TableContext, kept: tuple[KeptColumns, ...], move: Revi
 
 def _filler(context: TableContext, pinned: Snapshot | None) -> StoredValueFiller:
     return StoredValueFiller(
-        reader=SplitReader.of(context, (), None),
+        reader=SplitReader.whole(context, (), None),
         snapshots=context.snapshots,
         manifests=context.manifests,
         vectors_of=context.deletion_vectors,
@@ -107,7 +107,7 @@ def dynamic_commit(context: TableContext, replaces: Callable[[bytes], bool] | No
     if context.settings.dynamic_buckets is None:
         return None
     return DynamicCommit(
-        reader=SplitReader.of(context, (), None),
+        reader=SplitReader.whole(context, (), None),
         policy=context.settings.dynamic_buckets,
         index_of=partial(_hash_index, context),
         first_sequence=lambda latest, attempt: context.sequence.next_after(latest) + HEADROOM * (attempt + 1),

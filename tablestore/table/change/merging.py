@@ -116,7 +116,7 @@ class _Run:
 
     def _scanned(self) -> Iterator[_Portion]:
         context, join = self._context, _Join(self._plan, self._source)
-        reader = SplitReader.of(context, self._plan.needed(context), self._bounds, positions=not context.schema.is_keyed)
+        reader = SplitReader.whole(context, self._plan.needed(context), self._bounds, positions=not context.schema.is_keyed)
         for split in plan_scan(context, self._base, self._bounds).splits:
             for batch in reader.read(split):
                 for start in range(0, batch.num_rows, join.most_rows):

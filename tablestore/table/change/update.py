@@ -62,7 +62,7 @@ def updated_rows(
     context: TableContext, splits: Iterable[Split], sets: Assignments, predicate: Predicate | None
 ) -> Iterator[pa.Table]:
     """The changes of an UPDATE: the rows of splits for which ``predicate`` is TRUE (None: all), with new values."""
-    reader = SplitReader.of(context, context.schema.field_names, predicate, positions=not context.schema.is_keyed)
+    reader = SplitReader.whole(context, context.schema.field_names, predicate, positions=not context.schema.is_keyed)
     with context.reading():
         for split in splits:
             for batch in reader.read(split):
@@ -78,7 +78,7 @@ def updated_rows(
 def removed_rows(context: TableContext, splits: Iterable[Split], predicate: Predicate | None) -> Iterator[pa.Table]:
     """The changes of a DELETE, as :func:`updated_rows`: in an append table only the places of the rows."""
     names, keyed = context.schema.field_names, context.schema.is_keyed
-    reader = SplitReader.of(context, names if keyed else names[:1], predicate, positions=not keyed)
+    reader = SplitReader.whole(context, names if keyed else names[:1], predicate, positions=not keyed)
     with context.reading():
         for split in splits:
             for batch in reader.read(split):

@@ -98,7 +98,7 @@ def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
         return [replace(entry, kind=EntryKind.DELETE) for entry in live_entries]
 
     plan = plan_scan(context, snapshot, wanted=WantedFiles(in_place=lambda place: place[0] == partition))
-    reader = SplitReader.of(context, context.schema.field_names, None)
+    reader = SplitReader.whole(context, context.schema.field_names, None)
     effect = overwriting(plan_deletes=plan_deletes, replaces=lambda candidate: candidate == partition, keeps_rows=True)
     with TableWriter(context, log, replaces=True) as writer:
         for split in plan.splits:

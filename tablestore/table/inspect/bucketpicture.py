@@ -115,6 +115,7 @@ def describe_buckets(context: TableContext, snapshot: Snapshot | None) -> tuple[
     """The buckets of a snapshot as pictures, with the next compaction of each."""
     if snapshot is None:
         return ()
+    context.check_sees_all("a picture of its buckets")
     picker = TaskPicker(context)
     tasks = {place: picker.pick(bucket) for place, bucket in live_buckets(context, snapshot).items()}
     due = {place: task for place, task in tasks.items() if task is not None}

@@ -39,7 +39,7 @@ def check_contents(
     show: Progress,
 ) -> None:
     """Read the files of ``entries``, by path, and the ``index`` files; ``live`` are the paths of the newest snapshot."""
-    reader = SplitReader.of(context, context.schema.field_names, None)
+    reader = SplitReader.whole(context, context.schema.field_names, None)
     misplaced = 0
     for number, (path, entry) in enumerate(entries.items()):
         show(findings.name("rows"), number, len(entries))

@@ -51,6 +51,7 @@ SCHEMAS_SCHEMA = pa.schema(
 def files_table(context: TableContext) -> pa.Table:
     """One row per live data file of the newest snapshot, by partition, bucket, level and name. Memory: its rows, about 300 bytes
     each, twice; no object for a file."""
+    context.check_sees_all("a list of its files")
     stored = {"file_size_bytes": "file_size", "creation_time": "creation_time_millis"}
     numbers = {name: stored.get(name, name) for name in FILES_SCHEMA.names if name not in ("partition", "file_path")}
     live = context.manifests.live_columns(context.snapshots.latest(), ("partition", "file_name", *numbers.values()))
@@ -67,6 +68,7 @@ def files_table(context: TableContext) -> pa.Table:
 
 def partitions_table(context: TableContext) -> pa.Table:
     """One row per partition of the newest snapshot. Memory: three numbers for each live file, and its name."""
+    context.check_sees_all("a list of its partitions")
     sums_of = summed_files(context.manifests, context.snapshots.latest(), "partition")
     rows = [
         (_partition_text(context, sums.group[0]), sums.rows, sums.files, sums.size_bytes, sums.newest_millis or 0)
@@ -105,6 +107,7 @@ def _partition_text(context: TableContext, partition: bytes) -> str:
 
 def partition_values(context: TableContext) -> tuple[tuple[str, dict[str, object]], ...]:
     """The partitions of the newest snapshot: as SQL spells them, and their values by column."""
+    context.check_sees_all("a list of its partitions")
     schema, settings = context.schema, context.settings
     types = [field.type for field in schema.partition_fields]
     named_values: list[tuple[str, dict[str, object]]] = []

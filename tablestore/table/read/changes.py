@@ -29,6 +29,7 @@ from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
+from tablestore.store.rowview import shown_fields
 from tablestore.store.snapshots import follows
 from tablestore.table.read.scan import ArrowSource, check_columns
 from tablestore.types.arrowtypes import to_arrow_schema
@@ -59,11 +60,13 @@ class Changes(ArrowSource):
         on_discontinuity: OnDiscontinuity = "raise",
         as_written: bool = True,
     ) -> None:
+        context = context.ruled()
         self._context, self._predicate = context, predicate
         self._from, self._to = from_snapshot, to_snapshot
         self._columns, self._snapshot_ids = columns, snapshot_ids
         self._on_discontinuity = on_discontinuity
         self._feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=pairs, as_written=as_written)
+        self._feed.check()
 
     @property
     def from_snapshot(self) -> int:
@@ -81,7 +84,8 @@ class Changes(ArrowSource):
         system = [pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)]
         if self._snapshot_ids:
             system.append(pa.field(SNAPSHOT_ID_COLUMN, pa.int64(), nullable=False))
-        return pa.schema([*system, *to_arrow_schema([self._context.schema.field(name) for name in self._columns])])
+        fields = [self._context.schema.field(name) for name in self._columns]
+        return pa.schema([*system, *to_arrow_schema(shown_fields(self._context.view, fields))])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The changes as record batches, streamed: by snapshot, then partition, bucket, file and row.
@@ -267,7 +271,7 @@ def earliest_start(context: TableContext, *, pairs: bool) -> int:
     """The earliest snapshot from which all changes up to now can be read; 0 where none has expired."""
     start = context.snapshots.latest()
     first = start.id if start is not None else 0
-    for snapshot in ChangeFeed(context=context, columns=(), pairs=pairs).readable():
+    for snapshot in ChangeFeed(context=context, columns=(), pairs=pairs, whole=True).readable():
         first = snapshot.id - 1
     return first
 

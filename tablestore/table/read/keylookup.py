@@ -66,12 +66,13 @@ class KeyLookup:
     ) -> None:
         schema = context.schema
         assert schema.is_keyed, "only rows with a key can be found by it"
+        context.check_sees_all("looking rows up by their key")
         self.context = context
         self._schema, self._settings, self._cache = schema, context.settings, cache
         # In this order sorted keys lie together by partition, and in key order within each.
         self._key_columns = (*schema.partition_keys, *schema.trimmed_primary_keys)
         self._columns = tuple(columns)
-        self._reader = SplitReader.of(context, self._columns, None)
+        self._reader = SplitReader.whole(context, self._columns, None)
         self._buckets: Mapping[bytes, Sequence[_Bucket]] = _buckets(context, snapshot)
         vectors = snapshot is not None and context.settings.deletion_vectors
         self._vectors: DeletionVectors | None = context.deletion_vectors(snapshot) if vectors and snapshot is not None else None

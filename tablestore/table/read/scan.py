@@ -19,6 +19,7 @@ from tablestore.lazy import extra, lazy
 from tablestore.names import did_you_mean, names_of
 from tablestore.options import is_materialized
 from tablestore.store.context import TableContext
+from tablestore.store.rowview import shown_fields, stored_condition
 from tablestore.store.scan.filecounts import count_files
 from tablestore.store.scan.scanplan import ScanPlan, WantedFiles, plan_scan
 from tablestore.store.scan.splitreader import SplitReader
@@ -84,7 +85,8 @@ class ArrowSource:
 class Scan(ArrowSource):
     """Some columns and rows of a table as of one snapshot. Made by ``table.scan(...)``.
 
-    It pickles with its snapshot: another process reads the same rows, or NotFoundError once the snapshot has expired.
+    It pickles with its snapshot: another process reads the same rows, or NotFoundError once the snapshot has expired. The rules of
+    a catalog service are those of when it was made (:mod:`tablestore.store.rowview`).
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Scan(ArrowSource):
         positions: bool = False,
         limit: int | None = None,
     ) -> None:
+        context = context.ruled()
         if positions:
             check_positions(context)
         self._context, self._snapshot = context, snapshot
@@ -147,7 +150,8 @@ class Scan(ArrowSource):
     @property
     def fields(self) -> dict[str, Field]:
         """The columns of the table that come out, by name."""
-        return {name: self._context.schema.field(name) for name in self._columns}
+        fields = [self._context.schema.field(name) for name in self._columns]
+        return {field.name: field for field in shown_fields(self._context.view, fields)}
 
     def narrowed(self, columns: Sequence[str], predicate: Predicate | None = None) -> "Scan":
         """Some columns of this scan, in the order of the scan, and some of its rows.
@@ -225,7 +229,7 @@ class Scan(ArrowSource):
         """The number of rows, reading no more columns than that needs."""
         context, most = self._context, self._limit
         check_filled(self._snapshot, context.schema, context.files.root_uri)
-        if self._snapshot is not None and self._predicate is None and self._wanted is None and most is None:
+        if self._snapshot is not None and self._is_whole and self._wanted is None and most is None:
             return self._counted(self._snapshot)
         if self._knows_counts and not have_deletions(self.plan.splits):
             count = int(rows_of(self.plan.splits).sum())
@@ -245,20 +249,27 @@ class Scan(ArrowSource):
                 context.still_there()
                 return counts.rows
             plan = plan_scan(context, snapshot, wanted=WantedFiles(in_place=counts.to_read.__contains__))
-            reader = SplitReader.of(context, (), None)
+            reader = SplitReader.whole(context, (), None)
             rows: int = sum(batch.num_rows for split in plan.splits for batch in reader.read(split))
             return counts.rows + rows
 
     @property
     def _knows_counts(self) -> bool:
         """True if files have as many rows as come out of them, but for those that are marked as deleted."""
-        return self._predicate is None and not self._context.schema.is_keyed
+        return self._is_whole and not self._context.schema.is_keyed
+
+    @property
+    def _is_whole(self) -> bool:
+        """True if all rows come out: no filter, and no rule of a catalog service, leaves some out."""
+        return self._predicate is None and self._context.view is None
 
     @lazy
     def plan(self) -> ScanPlan:
         """The splits that are read. Planned once: the snapshot is fixed, so it cannot change."""
         with self._context.reading():
-            plan = plan_scan(self._context, self._snapshot, self._predicate, wanted=self._wanted)
+            plan = plan_scan(
+                self._context, self._snapshot, stored_condition(self._context.view, self._predicate), wanted=self._wanted
+            )
         if self._limit is None or not self._knows_counts:
             return plan
         return replace(plan, splits=_splits_of(plan.splits, self._limit))
@@ -269,16 +280,23 @@ class Scan(ArrowSource):
 
     def explain(self) -> str:
         """The plan of the scan, as text for people."""
-        plan = self.plan
-        buckets = plan.buckets
-        partitions = len({partition for partition, _ in buckets})
-        among = f", in {partitions:,} partition{'s' * (partitions != 1)}" if self._context.schema.partition_keys else ""
-        lines = [
+        view = self._context.view
+        head = [
             f"Scan of {self._context.files.root_uri}",
             f"  snapshot   {self.snapshot_id if self._snapshot else 'none: the table is empty'}",
             f"  columns    {', '.join(self._columns) or '(none)'}",
             f"  filter     {'(none)' if self._predicate is None else to_sql(self._predicate)}",
             *([] if self._limit is None else [f"  limit      {self._limit:,} rows"]),
+        ]
+        if view is not None:
+            # Which files a filter leaves tells of rows in them that are hidden.
+            return "\n".join([*head, f"  rules      of the catalog service; masked: {', '.join(sorted(view.masks)) or '(none)'}"])
+        plan = self.plan
+        buckets = plan.buckets
+        partitions = len({partition for partition, _ in buckets})
+        among = f", in {partitions:,} partition{'s' * (partitions != 1)}" if self._context.schema.partition_keys else ""
+        lines = [
+            *head,
             f"  manifests  {plan.manifests_read} of {plan.manifests_total} read",
             f"  files      {plan.file_count} of {plan.files_total} read, {plan.merged_files} of them merged, "
             f"{plan.size_bytes:,} bytes",
@@ -422,6 +440,7 @@ def compacted_files(context: TableContext) -> WantedFiles | None:
 def check_positions(context: TableContext) -> None:
     """Refuse to read positions of rows (see :mod:`~tablestore.types.rowposition`) where they have none. Raises UnsupportedError."""
     schema, where = context.schema, f"table {context.files.root_uri}"
+    context.check_sees_all("where rows are stored")
     if schema.is_keyed:
         raise UnsupportedError(
             f"the rows of {where} have no positions in data files: it has a primary key ({', '.join(schema.primary_keys)}), and "

@@ -155,7 +155,20 @@ def _metadata(context: TableContext, name: str, snapshot: Snapshot | None, schem
     # Only who reads metadata as rows needs what makes them.
     from tablestore.table.system.systemrows import ROWS
 
-    return _batched(ROWS[name](context if METADATA[name].travels else context.still_there(), snapshot), schema)
+    if METADATA[name].travels:
+        # Their rows tell of values: of keys, partitions, and the least and the largest of each column.
+        context.check_sees_all(f"${name}")
+    rows = ROWS[name](context if METADATA[name].travels else context.still_there(), snapshot)
+    batches = _batched(rows, schema)
+    return batches if context.view is None else map(_without_counts, batches)
+
+
+def _without_counts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same without numbers of rows, among which there are hidden ones."""
+    for place, field in enumerate(batch.schema):
+        if field.name.endswith("record_count"):
+            batch = batch.set_column(place, field, pa.nulls(batch.num_rows, field.type))
+    return batch
 
 
 def _batched(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -38,6 +38,7 @@ def analyze(context: TableContext, columns: Iterable[str] = ()) -> Snapshot | No
     Raises NotFoundError for an unknown column, ConflictError, StorageError.
     """
     context.check_writable(new_rows=False)
+    context.check_sees_all("ANALYZE")
     if (latest := context.snapshots.latest()) is None:
         return None
     data = encode_statistics(_counted(context, latest, [context.schema.field(name) for name in columns]))
@@ -64,8 +65,9 @@ def analyze(context: TableContext, columns: Iterable[str] = ()) -> Snapshot | No
 
 
 def read_statistics(context: TableContext, snapshot: Snapshot | None) -> TableStatistics | None:
-    """The statistics that a snapshot names; None where nobody counted, or the file is none: they are only advice."""
-    if snapshot is None or snapshot.statistics is None:
+    """The statistics that a snapshot names; None where nobody counted, where rules of a catalog service hide
+    something from the caller, or the file is none: they are only advice."""
+    if snapshot is None or snapshot.statistics is None or context.view is not None:
         return None
     path = f"{STATISTICS_DIR}/{snapshot.statistics}"
     try:

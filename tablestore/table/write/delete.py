@@ -27,6 +27,7 @@ from tablestore.types.filter.predicate import Predicate
 
 def delete_where(context: TableContext, log: ChangeLog, predicate: Predicate) -> Snapshot | None:
     """Delete the rows for which ``predicate`` is TRUE. Raises ConflictError when others change rows faster than it can plan."""
+    context.check_sees_all("DELETE")
     if context.settings.merge is not None:
         context.settings.merge.check_removal(f"table {context.files.root_uri}", by_key=False)
     return run_until_current(context, partial(_delete, context, log, predicate))
@@ -44,7 +45,7 @@ def _delete(context: TableContext, log: ChangeLog, predicate: Predicate, base: S
 
 
 def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate) -> Snapshot | None:
-    reader = SplitReader.of(context, context.schema.field_names, predicate)
+    reader = SplitReader.whole(context, context.schema.field_names, predicate)
     for split in plan_scan(context, base, predicate).splits:
         for batch in reader.read(split):
             writer.retract(pa.Table.from_batches([batch]))

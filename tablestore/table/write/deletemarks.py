@@ -99,7 +99,7 @@ class MatchingRows:
     def _positions(self, split: Split, file: DataFileMeta) -> Positions:
         name = file.file_name
         if name not in self._encoded:
-            positions = SplitReader.of(self.context, (), self.predicate).matching(split, file)
+            positions = SplitReader.whole(self.context, (), self.predicate).matching(split, file)
             self._encoded[name] = encode_deletion_vector(positions) if len(positions) else b""
         encoded = self._encoded[name]
         return decode_deletion_vector(encoded, name) if encoded else np.empty(0, np.uint32)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
@@ -40,6 +40,7 @@ def overwrite(
 
     ``dynamic``: of these, only the partitions that the rows fall into; None: what the table's option says, without ``partition``.
     """
+    context.check_sees_all("an overwrite")
     static_values = partition_spec(context.schema, partition)
     with TableWriter(context, log, replaces=True) as writer:
         schema, tables = schema_and_tables(rows, lambda: context.schema.arrow_schema)
@@ -66,8 +67,9 @@ def commit_overwrite(
     schema = context.schema
     matches = _matcher(schema, static_values or {})
     try:
+        context.check_sees_all("an overwrite")
         _check_inside(schema, message, static_values or {}, matches)
-    except InvalidInputError:
+    except (InvalidInputError, UnsupportedError):
         for entry in message.entries:
             context.remove_file(entry)
         raise

@@ -25,7 +25,7 @@ def rewrite_without(
     A file of which no live row matches stays as it is.
     """
     vectors = context.deletion_vectors(base)
-    reader = SplitReader.of(context, context.schema.field_names, None)
+    reader = SplitReader.whole(context, context.schema.field_names, None)
     replaced: list[ManifestEntry] = []
     for match in matches:
         file = match.entry.file

@@ -64,8 +64,12 @@ class ChangeColumns:
 
 
 def check_change(context: TableContext, change: RowChange) -> None:
-    """Raise InvalidInputError or UnsupportedError, which says why, if the table does not allow the change of a statement."""
+    """Raise InvalidInputError or UnsupportedError, which says why, if the table does not allow the change of a statement.
+
+    Nor is it allowed where rules of a catalog service hide something from the caller: it would read, and tell of, hidden rows.
+    """
     context.check_writable()
+    context.check_sees_all(change.operation)
     schema, merge, where = context.schema, context.settings.merge, f"table {context.files.root_uri}"
     check_known(schema, (*change.sets, *sorted(columns(change.reads))), change.operation)
     if merge is None:

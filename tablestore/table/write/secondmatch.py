@@ -34,7 +34,7 @@ def check_second_match(context: TableContext, entries: Iterable[ManifestEntry]) 
     if not several:
         return
     order = KeyOrder.of(context.schema.key_fields)
-    reader = SplitReader.of(context, (), None)
+    reader = SplitReader.whole(context, (), None)
     for group in several:
         by_name = {entry.file.file_name: entry for entry in group}
         for section in partition_intervals([entry.file for entry in group], order):

@@ -196,6 +196,7 @@ class TableWriter:
     def delete(self, keys: Rows) -> None:
         """Delete rows of a keyed table by key: rows that hold the primary key columns (others are ignored)."""
         context, schema = self._context, self._context.schema
+        context.check_sees_all("DELETE")
         where = f"table {context.files.root_uri}"
         if not schema.is_keyed:
             raise InvalidInputError(f'{where} has no primary key: delete by a condition, table.delete("price > 10")')

@@ -9,6 +9,7 @@ from tablestore.distributed.read import ReadPin
 from tablestore.distributed.stream.streamrequest import MOST_FILES, BatchLimits, StreamRequest, check_request, stream_fields
 from tablestore.errors import InvalidInputError
 from tablestore.options import parse_bool, parse_int
+from tablestore.store.rowview import shown_fields
 from tablestore.types.datatypes import Field
 
 _TIME = (opt.LOG_SCAN_TIMESTAMP.key, opt.LOG_SCAN_TIMESTAMP_ALIAS)
@@ -52,7 +53,8 @@ def stream_request(options: SourceOptions, parallelism: int = 1) -> StreamReques
 def asked_fields(pin: ReadPin, options: SourceOptions) -> tuple[Field, ...]:
     """The columns of the stream of a table, at the schema of ``pin``; checks all options. Raises InvalidInputError."""
     context, request = pin.spec.open(pin.schema_id), stream_request(options)
-    return stream_fields(context.schema, check_request(context, request).columns, row_kinds=request.row_kinds)
+    fields = stream_fields(context.schema, check_request(context, request).columns, row_kinds=request.row_kinds)
+    return shown_fields(context.under(pin.rules).view, fields)
 
 
 def _flag(stream_options: Mapping[str, str], key: str) -> bool:
