@@ -23,6 +23,8 @@ MOST_STREAMS = 2_000
 EVERY_S = 3.0
 # A heartbeat comes with every so many looks: proxies close what is silent for a minute.
 SILENT_LOOKS = 5
+# It rests so many times as long as a look takes: a large warehouse takes longer.
+_REST = 4.0
 _HEARTBEAT = b": alive\n\n"
 
 Look = Callable[[Iterable[str | None]], Mapping[str | None, bytes | None]]
@@ -92,7 +94,7 @@ class EventStreams:
         """Looks while there is a stream."""
         while self._headers and not self._is_over:
             self._is_wanted.clear()
-            headers = tuple(self._headers)
+            headers, began_s = tuple(self._headers), asyncio.get_running_loop().time()
             try:
                 self._events = await self.in_thread(lambda headers=headers: self.look(headers))  # type: ignore[misc]
                 self.looks += 1
@@ -103,7 +105,8 @@ class EventStreams:
                 LOG.exception("jobs cannot be looked at")
             self._announce()
             try:
-                await asyncio.wait_for(self._is_wanted.wait(), self.every_s)
+                took_s = asyncio.get_running_loop().time() - began_s
+                await asyncio.wait_for(self._is_wanted.wait(), max(self.every_s, took_s * _REST))
             except TimeoutError:
                 continue
         self._events = {}

@@ -23,7 +23,8 @@ from tablestore.server.page.queryview import Download, download_query, view_quer
 from tablestore.server.page.rendering import ASSETS, POLICY, PageTemplates, asset
 from tablestore.server.page.storageview import view_storage
 from tablestore.server.page.tableview import view_table
-from tablestore.server.page.warehouseview import view_warehouse
+from tablestore.server.page.warehousesurvey import WarehouseSurvey
+from tablestore.server.page.warehouseview import TableLine, view_warehouse
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemkinds import SEPARATOR
 
@@ -148,6 +149,7 @@ class PageService:
     runner: QueryRunner | None = None
     query_role: Role = Role.READER
     prefix: str = "/page"
+    survey: WarehouseSurvey[TableLine] = field(default_factory=WarehouseSurvey)
     templates: PageTemplates = field(default_factory=PageTemplates)
 
     def answer(self, route: PageRoute, principal: Principal, names: Mapping[str, str], query: Mapping[str, str]) -> PageAnswer:
@@ -189,6 +191,7 @@ class PageService:
             grants=self.grants,
             runner=self.runner,
             query_role=self.query_role,
+            survey=self.survey,
             names=names,
             query=query,
         )
