@@ -94,7 +94,7 @@ def _commits(setting: Setting) -> None:
     seconds = QUICK_SECONDS if setting.quick else SECONDS
     for one_table, bound in ((False, 100), (True, 40)):
         with setting.workspace("service") as space:
-            catalog = ts.open_catalog(space)
+            catalog = ts.open_catalog(str(space))
             catalog.create_database("shop")
             names = ["shop.orders"] * CONNECTIONS if one_table else [f"shop.orders{number}" for number in range(CONNECTIONS)]
             for name in sorted(set(names)):
@@ -266,7 +266,7 @@ def _time_bar(name: str, first: float, again: float, bound_ms: float) -> Bar:
 
 def _many_tables(space: Path, count: int) -> None:
     """Tables of one commit: copies of one, by links."""
-    catalog = ts.open_catalog(space)
+    catalog = ts.open_catalog(str(space))
     catalog.create_database("shop")
     table = catalog.create_table("shop.orders", SCHEMA)
     table.append(_rows(0))
@@ -283,7 +283,7 @@ def _many_tables(space: Path, count: int) -> None:
 
 def _many_files(space: Path, count: int) -> None:
     """A table of so many files in :data:`DAYS` partitions: links to a few real ones."""
-    catalog = ts.open_catalog(space)
+    catalog = ts.open_catalog(str(space))
     catalog.create_database("shop")
     table = catalog.create_table("shop.orders", SCHEMA, partition_by=["day"], options={"write-only": "true"})
     table.append(pa.concat_tables([_rows(day) for day in range(DAYS)]))

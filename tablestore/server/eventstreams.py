@@ -11,7 +11,7 @@ stream is one task of the event loop and holds no thread. They are bounded, and 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tablestore.errors import TablestoreError
@@ -62,7 +62,7 @@ class EventStreams:
         self._is_over = True
         self._announce()
 
-    async def listen(self, header: str | None) -> AsyncIterator[bytes]:
+    async def listen(self, header: str | None) -> AsyncGenerator[bytes, None]:
         """The events for the caller that an Authorization header names, until it may listen no more. Raises RequestRefused."""
         self.check_room()
         self._headers[header] += 1

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import tablestore as ts
 from tablestore.server.committurns import CommitTurns
@@ -21,6 +22,11 @@ def run(steps: Callable[[CommitTurns], Awaitable[None]], *, kept_s: float = LONG
 async def until(holds: Callable[[], bool]) -> None:
     while not holds():
         await asyncio.sleep(0)
+
+
+def has_come(turns: CommitTurns, seen: list[str], number: int) -> bool:
+    """True if the caller of this number is in its turn, or waits for it."""
+    return turns.waiting("t") == number and bool(seen)
 
 
 class Caller:
@@ -48,7 +54,7 @@ def test_commits_to_a_table_are_looked_at_one_after_the_other_in_their_order() -
         callers = []
         for number, name in enumerate("abcd"):
             callers.append(Caller(turns, name, seen))
-            await until(lambda number=number: turns.waiting("t") == number if number else bool(seen))
+            await until(partial(has_come, turns, seen, number))
         for number, caller in enumerate(callers):
             assert "".join(seen) == "abcd"[: number + 1]
             await caller.end()

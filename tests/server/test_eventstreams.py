@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ class World:
     """What is to be seen, and how often it was looked at for whom."""
 
     def __init__(self, **events: bytes | None) -> None:
-        self.events: Events = dict(events)
+        self.events: Events = {**events}
         self.looks: list[tuple[str | None, ...]] = []
 
     def look(self, headers: Iterable[str | None]) -> Mapping[str | None, bytes | None]:
@@ -76,8 +76,8 @@ def test_what_has_not_changed_is_not_sent_again_but_a_sign_of_life_is() -> None:
     run(world, steps, every_s=0.0)
 
 
-async def _some(listener: object, last: bytes) -> object:
-    async for one in listener:  # type: ignore[attr-defined]
+async def _some(listener: AsyncIterator[bytes], last: bytes) -> AsyncIterator[bytes]:
+    async for one in listener:
         yield one
         if one == last:
             return
@@ -147,7 +147,7 @@ def test_a_look_that_fails_ends_no_stream() -> None:
 
 
 def test_a_browser_keeps_its_stream_until_the_service_ends(tmp_path: Path) -> None:
-    ts.open_catalog(tmp_path / "wh").create_database("shop")
+    ts.open_catalog(str(tmp_path / "wh")).create_database("shop")
     with CatalogService(tmp_path / "wh") as service:
         host, port = service.address.removeprefix("http://").rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=60) as stream:

@@ -168,7 +168,8 @@ def _table_line(context: PageContext, database: str, name: str, environment: Tab
         version = (table.context.table_uuid, table.context.schema.id, None if latest is None else (latest.id, latest.uuid))
         seen = context.survey.seen(place)
         if seen is not None and seen.version == version and context.now_ms - seen.at_ms < KEPT_MS:
-            return seen.value
+            kept: TableLine = seen.value
+            return kept
         line = _line_of(table, database, name, latest, environment)
     except TablestoreError as error:
         care = CareLine(

@@ -20,7 +20,7 @@ def rows(*ids: int) -> pa.Table:
 def test_the_loser_of_a_race_gets_numbers_above_all_others_and_reads_none_of_their_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = ts.open_catalog(tmp_path)
+    catalog = ts.open_catalog(str(tmp_path))
     catalog.create_database("shop")
     table = catalog.create_table("shop.orders", SCHEMA, options={"write-only": "true"})
     table.append(rows(1))
