@@ -20,7 +20,8 @@ class World:
     """What is to be seen, and how often it was looked at for whom."""
 
     def __init__(self, **events: bytes | None) -> None:
-        self.events: Events = {**events}
+        self.events: Events = {}
+        self.events.update((header, event) for header, event in events.items())
         self.looks: list[tuple[str | None, ...]] = []
 
     def look(self, headers: Iterable[str | None]) -> Mapping[str | None, bytes | None]:
