@@ -23,6 +23,7 @@ from benchmarks import (
     bench_refresh,
     bench_scale,
     bench_scan,
+    bench_service,
     bench_small,
     bench_spark,
     bench_sql,
@@ -66,6 +67,7 @@ class Suite(StrEnum):
     FUNCTIONS = "functions"
     REFRESH = "refresh"
     SCALE = "scale"
+    SERVICE = "service"
     TPCH = "tpch"
     TPCDS = "tpcds"
 
@@ -157,6 +159,8 @@ def main(
             bench_refresh.run(setting)
         if suite in (Suite.ALL, Suite.SCALE):
             (millionfiles if million else bench_scale).run(setting)
+        if suite in (Suite.ALL, Suite.SERVICE):
+            bench_service.run(setting)
         if suite in (Suite.ALL, Suite.SQL):
             bench_sql.run(setting)
         # Not one of all: it has some 380 calls, of which many take microseconds a row.

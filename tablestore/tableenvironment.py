@@ -295,6 +295,12 @@ class TableEnvironment(DeprecatedNames):
 
         return tuple(figures_of(self._session, database))
 
+    def freshness_of(self, database: str, name: str) -> "FreshnessFigures | None":
+        """The figures of one table of the current catalog; None if it is not materialized, or not there. No engine is needed."""
+        from tablestore.materialized.figures.freshnessfigures import figures_of_path
+
+        return figures_of_path(self._session, database, name)
+
     def refresh_history(self, path: str) -> "tuple[PastRefresh, ...]":
         """The refreshes of a materialized table whose snapshots are still there, newest first. Raises NotFoundError,
         InvalidInputError for another table."""

@@ -4,9 +4,11 @@
         └ in the thread:  who asks ── what the path names ── may they ── audit ── handler ── answer
 
 Handlers block on files, so they run in threads: at most ``threads`` at a time. A request that waits longer for one than
-``waiting_s`` gets 503. Authentication, the audit log and middleware are handed in.
+``waiting_s`` gets 503. Commits wait for their `turn <committurns>` in between, without a thread. Authentication, the audit log and
+middleware are handed in.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,6 +28,7 @@ from tablestore.errors import CommitOutcomeUnknown, TablestoreError
 from tablestore.server.access.auditlog import AuditRecord, Decision
 from tablestore.server.access.denials import Unauthenticated
 from tablestore.server.access.roles import Grant, Principal, Resource, Role
+from tablestore.server.committurns import CommitTurns
 from tablestore.server.endpoints import ENDPOINTS, Endpoint, Need
 from tablestore.server.http.requestids import request_id_of
 from tablestore.server.http.requestrate import RequestLimiter
@@ -39,7 +42,7 @@ from tablestore.server.protocol.errorresponse import (
     unavailable,
 )
 from tablestore.server.protocol.exchange import MOST_BODY_BYTES, Call
-from tablestore.server.protocol.restcommit import commit_table
+from tablestore.server.protocol.restcommit import commit_table, commit_user
 from tablestore.server.protocol.restconfig import check_prefix
 from tablestore.server.protocol.restservice import RestService
 
@@ -68,10 +71,14 @@ def unaudited(record: AuditRecord) -> None:
 
 @dataclass(slots=True)
 class Liveness:
-    """Tells if the service is ending, and how many requests it is at. Used by the thread of the event loop alone."""
+    """Tells if the service is ending, and how many requests it is at. Used by the thread of the event loop alone.
+
+    ``at_end`` is called once it begins to end.
+    """
 
     is_ending: bool = False
     running: int = 0
+    at_end: list[Callable[[], None]] = field(default_factory=list)
     _idle: anyio.Event = field(default_factory=anyio.Event)
 
     def begin(self) -> None:
@@ -87,6 +94,8 @@ class Liveness:
     async def drained(self, most_s: float) -> bool:
         """Refuses new requests, and waits until those that run have ended; False if that takes too long."""
         self.is_ending = True
+        for react in self.at_end:
+            react()
         with anyio.move_on_after(most_s):
             if self.running:
                 await self._idle.wait()
@@ -106,7 +115,11 @@ class Application:
     waiting_s: float = 30.0
     most_body_bytes: int = MOST_BODY_BYTES
     liveness: Liveness = field(default_factory=Liveness)
+    turns: CommitTurns = field(default_factory=CommitTurns)
     _free_threads: anyio.CapacityLimiter | None = None
+
+    def __post_init__(self) -> None:
+        self.liveness.at_end.append(self.turns.open)
 
     def app(self, *, middleware: Sequence[Middleware] = (), routes: Sequence[BaseRoute] = ()) -> Starlette:
         """The application, with routes of others beside those of the protocol."""
@@ -143,7 +156,10 @@ class Application:
                 try:
                     exchange.body = await self._body(request)
                     exchange.names = path_names(endpoint.path, request)
-                    response = await self.in_thread(lambda: self._recorded(exchange, began_s))
+                    if endpoint.handler is commit_table:
+                        response = await self._answered_in_turn(exchange, began_s)
+                    else:
+                        response = await self.in_thread(lambda: self._recorded(exchange, began_s))
                 except RequestRefused as refused:
                     response = error_answer(refused.response, exchange.request_id)
                 finally:
@@ -153,6 +169,28 @@ class Application:
             return response
 
         return handle
+
+    async def _answered_in_turn(self, exchange: "_Exchange", began_s: float) -> Response:
+        """The answer to a commit, once it is its turn. Who may not commit is told so at once, and takes nobody's turn."""
+        client = await self.in_thread(lambda: self._client_of(exchange))
+        if client is None:
+            return await self.in_thread(lambda: self._recorded(exchange, began_s))
+        table, loop = (exchange.names["database"], exchange.names["table"]), asyncio.get_running_loop()
+        async with self.turns.turn(table, client) as turn:
+            exchange.landed = lambda: loop.call_soon_threadsafe(turn.end)
+            response = await self.in_thread(lambda: self._recorded(exchange, began_s))
+            # Whoever has left does not come again.
+            turn.end(is_late=exchange.is_late and not await exchange.request.is_disconnected())
+        return response
+
+    def _client_of(self, exchange: "_Exchange") -> tuple[str, str] | None:
+        """The client that commits; None where the commit is refused, whose answer says why."""
+        try:
+            call = exchange.call = self._decided(exchange)
+            return call.principal.name, commit_user(call)
+        except Exception as error:
+            exchange.error = error
+            return None
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """The result of ``work`` in one of the threads. Raises RequestRefused if none becomes free in time."""
@@ -196,10 +234,14 @@ class Application:
         endpoint, request_id, objects = exchange.endpoint, exchange.request_id, RequestObjects()
         try:
             objects = endpoint.objects(exchange.names)
-            call = self._decided(exchange)
-            content = endpoint.handler(self.service, call)
-            if endpoint.handler is commit_table and content is not None:
-                self.metrics.committed(CommitOutcome.LANDED if content.get("success") else CommitOutcome.LOST)
+            if exchange.error is not None:
+                raise exchange.error
+            if exchange.call is None:
+                content = endpoint.handler(self.service, self._decided(exchange))
+            else:
+                content = commit_table(self.service, exchange.call, exchange.landed)
+                exchange.is_late = not content["success"]
+                self.metrics.committed(CommitOutcome.LOST if exchange.is_late else CommitOutcome.LANDED)
             return json_response({} if content is None else content, request_id=request_id)
         except Unauthenticated as error:
             response = ErrorResponse(code=401, message=error.message)
@@ -261,7 +303,10 @@ class Application:
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request on its way, and what has been decided of it so far."""
+    """A request on its way, and what has been decided of it so far.
+
+    Of a commit, ``call`` or ``error`` before it is its turn; ``landed`` is called when it has landed; ``is_late``: it has not.
+    """
 
     endpoint: Endpoint
     request: Request
@@ -271,6 +316,10 @@ class _Exchange:
     principal: str | None = None
     resource: Resource | None = None
     decision: Decision = Decision.UNAUTHENTICATED
+    call: Call | None = None
+    error: Exception | None = None
+    landed: Callable[[], object] = bool
+    is_late: bool = False
 
 
 def path_names(path: str, request: Request) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tablestore.errors import TablestoreError
@@ -21,11 +21,13 @@ from tablestore.server.access.denials import Unauthenticated
 from tablestore.server.access.queryrules import QueryRule
 from tablestore.server.access.roles import Principal, Resource, Role
 from tablestore.server.application import Application, error_answer, path_names, unrecorded
+from tablestore.server.eventstreams import EventStreams
 from tablestore.server.http.requestids import request_id_of
-from tablestore.server.page.pageroutes import PAGE_ROUTES, PageRoute, PageService
+from tablestore.server.page.pageroutes import EVENT_STREAM, EVENTS, PAGE_HEADERS, PAGE_ROUTES, PageRoute, PageService
 from tablestore.server.protocol.errorresponse import RequestRefused, unavailable
 
 PREFIX = "/page"
+EVENTS_PATH = PREFIX + EVENTS.path
 _ASK = {"WWW-Authenticate": 'Basic realm="tablestore: the token is the password", charset="UTF-8"'}
 
 
@@ -57,7 +59,13 @@ def page_routes(application: Application, pages: PageService) -> list[Route]:
         return RedirectResponse(PREFIX)
 
     routes = [
-        Route(PREFIX + one.path, _handled(application, pages, one), methods=[one.method], name=one.name) for one in PAGE_ROUTES
+        Route(
+            PREFIX + one.path,
+            _streamed(application, pages) if one is EVENTS else _handled(application, pages, one),
+            methods=[one.method],
+            name=one.name,
+        )
+        for one in PAGE_ROUTES
     ]
     return [Route("/", to_pages, methods=["GET"], name="root"), *routes]
 
@@ -86,18 +94,64 @@ def _handled(application: Application, pages: PageService, route: PageRoute) -> 
     return handle
 
 
+def _streamed(application: Application, pages: PageService) -> Callable[[Request], Awaitable[Response]]:
+    """The streams of events. Who opens one is checked and recorded as for any page, and checked again with each look."""
+
+    def look(headers: Iterable[str | None]) -> dict[str | None, bytes | None]:
+        events: dict[str | None, bytes | None] = {}
+        readers: dict[str | None, PageReader] = {}
+        rules = application.service.rules()
+        for header in headers:
+            try:
+                readers[header] = page_reader(application.authenticate(header, pages.clock.now_ms()), rules)
+            except Unauthenticated:
+                events[header] = None
+        return events | dict(zip(readers, pages.job_events(list(readers.values())), strict=True))
+
+    streams = EventStreams(look=look, in_thread=application.in_thread)
+    application.liveness.at_end.append(streams.end)
+
+    async def handle(request: Request) -> Response:
+        began_s = pages.clock.steady_s()
+        header = bearer_of(request.headers.get("authorization"))
+        try:
+            streams.check_room()
+            response = await application.in_thread(
+                lambda: _answer(application, pages, EVENTS, request, {}, began_s, is_stream=True)
+            )
+        except RequestRefused as refused:
+            response = error_answer(refused.response, request_id_of(request.scope))
+        seconds = pages.clock.steady_s() - began_s
+        application.metrics.answered(method="GET", route=EVENTS_PATH, status=response.status_code, seconds=seconds)
+        if response.status_code != 200:
+            return response
+        return StreamingResponse(streams.listen(header), headers=dict(PAGE_HEADERS), media_type=EVENT_STREAM)
+
+    return handle
+
+
 def _answer(
-    application: Application, pages: PageService, route: PageRoute, request: Request, names: dict[str, str], began_s: float
+    application: Application,
+    pages: PageService,
+    route: PageRoute,
+    request: Request,
+    names: dict[str, str],
+    began_s: float,
+    *,
+    is_stream: bool = False,
 ) -> Response:
-    """The page, and its line in the audit log; runs in a thread."""
+    """The page, and its line in the audit log; runs in a thread. Of a stream an empty answer: it may begin."""
     principal: Principal | None = None
     try:
         header = bearer_of(request.headers.get("authorization"))
         principal = application.authenticate(header, pages.clock.now_ms())
         application.check_rate(principal)
-        reader = page_reader(principal, application.service.rules())
-        answer = pages.answer(route, reader, names, dict(request.query_params))
-        response = Response(answer.body, answer.status, {**answer.headers, "content-type": answer.content_type})
+        if is_stream:
+            response = Response()
+        else:
+            reader = page_reader(principal, application.service.rules())
+            answer = pages.answer(route, reader, names, dict(request.query_params))
+            response = Response(answer.body, answer.status, {**answer.headers, "content-type": answer.content_type})
     except Unauthenticated as error:
         response = Response(error.message, 401, _ASK, "text/plain")
     except RequestRefused as refused:

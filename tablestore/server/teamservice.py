@@ -31,7 +31,7 @@ from tablestore.server.http.requestrate import RequestLimiter, RequestRate
 from tablestore.server.page.pagecontext import AccessLine
 from tablestore.server.page.pageroutes import PageService
 from tablestore.server.page.queryrunner import DuckdbRunner
-from tablestore.server.pagemounting import PREFIX, page_routes
+from tablestore.server.pagemounting import EVENTS_PATH, PREFIX, page_routes
 from tablestore.server.protocol.restservice import NoTokens, RestService
 from tablestore.server.protocol.s3tokens import S3TableTokens
 from tablestore.table.catalog import Catalog
@@ -118,7 +118,9 @@ def build_service(settings: ServiceSettings, catalog: Catalog, store: AccessStor
         threads=settings.threads,
     )
     guard = GuardSettings(
-        hosts=host_rules(settings.host, settings.allowed_hosts, settings.allowed_origins), is_secure=bind.is_secure
+        hosts=host_rules(settings.host, settings.allowed_hosts, settings.allowed_origins),
+        is_secure=bind.is_secure,
+        endless=lambda path: path == EVENTS_PATH,
     )
     pages = PageService(
         catalog=catalog,

@@ -8,7 +8,8 @@ every file its own, drawn from a table-wide bound that snapshots record as ``tab
     round a of the commit           an own file that meets one of them is written again, and so are the own files of that bucket
                                     flushed after it, with next(latest) + 2^32 * a, …
 
-The headroom leaves numbers for small commits that land meanwhile, so that the next lost race costs metadata only.
+The headroom leaves numbers for small commits that land meanwhile, so that the next lost race costs metadata only. Of a table
+without a key it always does: all own files get numbers above the bound, without a look at what has landed.
 """
 
 import logging
@@ -143,6 +144,18 @@ def pick_outdated(new_entries: Sequence[ManifestEntry], landed: Iterable[Manifes
             buckets_hit.add(bucket)
             outdated.add(position)
     return frozenset(outdated)
+
+
+def is_base(latest: Snapshot, base_id: int, base_uuid: str | None) -> bool:
+    """True if a snapshot is the one of this identity. Pure."""
+    return latest.id == base_id and (base_uuid is None or latest.uuid == base_uuid)
+
+
+def pick_lower(new_entries: Sequence[ManifestEntry], bound: int) -> frozenset[int]:
+    """Positions in ``new_entries`` (flush order) from the first file on whose numbers begin below a bound. Pure."""
+    places = [place for place, entry in enumerate(new_entries) if entry.bucket != POSTPONE_BUCKET]
+    first = next((place for place in places if new_entries[place].file.min_sequence_number < bound), len(new_entries))
+    return frozenset(place for place in places if place >= first)
 
 
 def renumber(

@@ -22,6 +22,7 @@ from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.refreshing import RefreshNote, note_in
 from tablestore.materialized.storing import StoredTable, read_stored
 from tablestore.materialized.tableversions import is_version
+from tablestore.options import is_materialized
 from tablestore.table.table import Table
 
 
@@ -68,22 +69,40 @@ def figures_of(session: Session, database: str | None = None) -> Iterator[Freshn
     """
     now_ms = session.clock.now_ms()
     for path, table in materialized_tables(session, session.catalogs.current, database):
-        if is_version(table):
-            continue
-        try:
-            stored = read_stored(path, table)
-        except FormatError:
-            # One damaged definition does not hide all others; the refresh of its table says what is wrong.
-            continue
-        yield FreshnessFigures(
-            table=path,
-            status=stored.upkeep.status,
-            mode=stored.definition.refresh_mode,
-            target_ms=stored.definition.freshness.millis,
-            lag_ms=_lag(session, stored, now_ms),
-            last=next(past_refreshes(stored), None),
-            error=last_error(stored),
-        )
+        if (figures := figures_of_table(session, path, table, now_ms)) is not None:
+            yield figures
+
+
+def figures_of_table(session: Session, path: ObjectPath, table: Table, now_ms: int) -> FreshnessFigures | None:
+    """The figures of one materialized table; None for a version, and where the definition is damaged."""
+    if is_version(table):
+        return None
+    try:
+        stored = read_stored(path, table)
+    except FormatError:
+        # One damaged definition does not hide all others; the refresh of its table says what is wrong.
+        return None
+    return FreshnessFigures(
+        table=path,
+        status=stored.upkeep.status,
+        mode=stored.definition.refresh_mode,
+        target_ms=stored.definition.freshness.millis,
+        lag_ms=_lag(session, stored, now_ms),
+        last=next(past_refreshes(stored), None),
+        error=last_error(stored),
+    )
+
+
+def figures_of_path(session: Session, database: str, name: str) -> FreshnessFigures | None:
+    """The figures of one table of the current catalog; None if it is not materialized, or cannot be read."""
+    path = ObjectPath(session.catalogs.current, database, name)
+    try:
+        table = session.open_table(path)
+    except TablestoreError:
+        return None
+    if not isinstance(table, Table) or not is_materialized(table.options()):
+        return None
+    return figures_of_table(session, path, table, session.clock.now_ms())
 
 
 def past_refreshes(stored: StoredTable) -> Iterator[PastRefresh]:

@@ -1,11 +1,13 @@
 """Views the jobs of the process and the newest refreshes of materialized tables, and writes them as server-sent events."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from tablestore.errors import TablestoreError
 from tablestore.materialized.figures.freshnessfigures import FreshnessFigures
 from tablestore.server.page.pagecontext import JobLine, PageContext
+from tablestore.table.catalog import Catalog
 from tablestore.tableenvironment import TableEnvironment
 
 MOST_TABLES = 50
@@ -24,15 +26,26 @@ class JobsView:
 
 def view_jobs(context: PageContext) -> JobsView:
     """The jobs and refreshes that the caller sees."""
-    jobs = list(context.visible_jobs())
+    return visible_view(context, survey_refreshes(context.catalog, context.sees))
+
+
+def survey_refreshes(catalog: Catalog, is_wanted: Callable[[str, str], bool]) -> tuple[JobLine, ...]:
+    """The newest refreshes of the first :data:`MOST_TABLES` tables that are wanted, newest first."""
     lines: list[JobLine] = []
-    with TableEnvironment.create(context.catalog) as environment:
-        seen = (one for one in environment.freshness() if context.sees(one.table.database, one.table.name))
-        for figures in islice(seen, MOST_TABLES):
+    with TableEnvironment.create(catalog) as environment:
+        wanted = (one for one in environment.freshness() if is_wanted(one.table.database, one.table.name))
+        for figures in islice(wanted, MOST_TABLES):
             lines += _refreshes(environment, figures)
-    lines.sort(key=lambda line: -(line.began_ms or 0))
-    jobs.sort(key=lambda line: (line.status != "RUNNING", line.status != "FAILED", -(line.began_ms or 0)))
-    return JobsView(jobs=tuple(jobs[:MOST_LINES]), refreshes=tuple(lines[:MOST_LINES]), now_ms=context.now_ms)
+    return tuple(sorted(lines, key=lambda line: -(line.began_ms or 0)))
+
+
+def visible_view(context: PageContext, refreshes: Sequence[JobLine]) -> JobsView:
+    """The part of these refreshes, and of the jobs, that the caller sees."""
+    seen = [line for line in refreshes if line.database is not None and context.sees(line.database, line.table)]
+    jobs = sorted(
+        context.visible_jobs(), key=lambda line: (line.status != "RUNNING", line.status != "FAILED", -(line.began_ms or 0))
+    )
+    return JobsView(jobs=tuple(jobs[:MOST_LINES]), refreshes=tuple(seen[:MOST_LINES]), now_ms=context.now_ms)
 
 
 def _refreshes(environment: TableEnvironment, figures: FreshnessFigures) -> list[JobLine]:

@@ -7,6 +7,7 @@ A page shows only what its caller sees. A table that the caller does not see ans
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tablestore.catalog.definitions import DefinitionKind
 from tablestore.environment.objectpath import ObjectPath
@@ -16,6 +17,7 @@ from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.names import is_name, is_number
 from tablestore.server.access.roles import CATALOG, Principal, Resource, Role
 from tablestore.server.page.queryrunner import QueryRunner
+from tablestore.server.page.warehousesurvey import WarehouseSurvey
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemkinds import BRANCH_PREFIX, SEPARATOR
 from tablestore.table.table import Table
@@ -51,7 +53,7 @@ class AccessLine:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContext:
     """The parts of a request. ``grants``: who may do what on an object, None if nothing is known of it; ``jobs``: those of the
-    process; ``runner``: runs queries, None where nobody may."""
+    process; ``runner``: runs queries, None where nobody may; ``survey``: what was seen of tables by other requests."""
 
     catalog: Catalog
     principal: Principal
@@ -60,6 +62,7 @@ class PageContext:
     grants: Callable[[Resource], Sequence[AccessLine]] | None = None
     runner: QueryRunner | None = None
     query_role: Role = Role.READER
+    survey: WarehouseSurvey[Any] = field(default_factory=WarehouseSurvey)
     names: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
 

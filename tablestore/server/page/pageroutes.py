@@ -14,7 +14,7 @@ from tablestore.server.access.roles import CATALOG, Principal, Resource, Role
 from tablestore.server.page.definitionview import view_definition, view_readers
 from tablestore.server.page.graphview import view_graph, view_materialized
 from tablestore.server.page.historyview import view_changes, view_history
-from tablestore.server.page.jobsview import server_sent_event, view_jobs
+from tablestore.server.page.jobsview import server_sent_event, survey_refreshes, view_jobs, visible_view
 from tablestore.server.page.keptview import view_kept
 from tablestore.server.page.pagecontext import AccessLine, JobLine, PageContext
 from tablestore.server.page.pagelinks import LiveLinks
@@ -23,7 +23,8 @@ from tablestore.server.page.queryview import Download, download_query, view_quer
 from tablestore.server.page.rendering import ASSETS, POLICY, PageTemplates, asset
 from tablestore.server.page.storageview import view_storage
 from tablestore.server.page.tableview import view_table
-from tablestore.server.page.warehouseview import view_warehouse
+from tablestore.server.page.warehousesurvey import WarehouseSurvey
+from tablestore.server.page.warehouseview import TableLine, view_warehouse
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemkinds import SEPARATOR
 
@@ -148,22 +149,13 @@ class PageService:
     runner: QueryRunner | None = None
     query_role: Role = Role.READER
     prefix: str = "/page"
+    survey: WarehouseSurvey[TableLine] = field(default_factory=WarehouseSurvey)
     templates: PageTemplates = field(default_factory=PageTemplates)
 
     def answer(self, route: PageRoute, principal: Principal, names: Mapping[str, str], query: Mapping[str, str]) -> PageAnswer:
         """The page of a route, or the page that says why there is none. ``names`` are decoded; of ``query`` the last value counts.
         Raises nothing that the world is to blame for."""
-        context = PageContext(
-            catalog=self.catalog,
-            principal=principal,
-            now_ms=self.clock.now_ms(),
-            jobs=self.jobs,
-            grants=self.grants,
-            runner=self.runner,
-            query_role=self.query_role,
-            names=names,
-            query=query,
-        )
+        context = self._context(principal, names, query)
         try:
             if route.need is not None and not principal.may(route.need, route.resource(names)):
                 raise NotFoundError(f"there is no table or view {str(route.resource(names))[:300]}", kind="no-such-table")
@@ -174,18 +166,42 @@ class PageService:
         except TablestoreError as error:
             view = error_view(error, names)
             return PageAnswer(
-                status=view.status, content_type=HTML, body=self._rendered("error.html", view, context).encode(), headers=_HEADERS
+                status=view.status,
+                content_type=HTML,
+                body=self._rendered("error.html", view, context).encode(),
+                headers=PAGE_HEADERS,
             )
         if route is EVENTS:
-            return PageAnswer(status=200, content_type=EVENT_STREAM, body=server_sent_event("jobs", text), headers=_HEADERS)
-        return PageAnswer(status=200, content_type=HTML, body=text.encode(), headers=_HEADERS)
+            return PageAnswer(status=200, content_type=EVENT_STREAM, body=server_sent_event("jobs", text), headers=PAGE_HEADERS)
+        return PageAnswer(status=200, content_type=HTML, body=text.encode(), headers=PAGE_HEADERS)
+
+    def job_events(self, principals: Sequence[Principal]) -> list[bytes]:
+        """An event with the jobs for each of these callers. The tables are looked at once for all."""
+        contexts = [self._context(principal, {}, {}) for principal in principals]
+        refreshes = survey_refreshes(self.catalog, lambda *place: any(context.sees(*place) for context in contexts))
+        views = [(context, visible_view(context, refreshes)) for context in contexts]
+        return [server_sent_event("jobs", self._rendered("jobrows.html", view, context)) for context, view in views]
+
+    def _context(self, principal: Principal, names: Mapping[str, str], query: Mapping[str, str]) -> PageContext:
+        return PageContext(
+            catalog=self.catalog,
+            principal=principal,
+            now_ms=self.clock.now_ms(),
+            jobs=self.jobs,
+            grants=self.grants,
+            runner=self.runner,
+            query_role=self.query_role,
+            survey=self.survey,
+            names=names,
+            query=query,
+        )
 
     def _rendered(self, template: str, view: object, context: PageContext) -> str:
         links = LiveLinks(self.prefix, context.may_query())
         return self.templates.render(template, view, links, now_ms=context.now_ms, caller=context.principal.name)
 
 
-_HEADERS = {
+PAGE_HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
@@ -197,9 +213,9 @@ def _file(view: object) -> PageAnswer:
     match view:
         case Download():
             named = {"Content-Disposition": f'attachment; filename="{view.file_name}"'}
-            return PageAnswer(status=200, content_type=view.content_type, body=view.body, headers={**_HEADERS, **named})
+            return PageAnswer(status=200, content_type=view.content_type, body=view.body, headers={**PAGE_HEADERS, **named})
         case Asset():
-            kept = {**_HEADERS, "Cache-Control": "max-age=3600"}
+            kept = {**PAGE_HEADERS, "Cache-Control": "max-age=3600"}
             return PageAnswer(status=200, content_type=view.content_type, body=view.body, headers=kept)
     raise AssertionError(f"{type(view).__name__} is no file")
 

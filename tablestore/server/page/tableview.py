@@ -1,27 +1,31 @@
 """Views a table: its columns with what is known of their values, some of its rows, and the lines of code that read it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
 import pyarrow as pa
 
 from tablestore.errors import TablestoreError
+from tablestore.format.binaryrow import decode_row
 from tablestore.format.snapshot import Snapshot
 from tablestore.materialized.figures.freshnessfigures import FreshnessFigures
 from tablestore.options import is_materialized
 from tablestore.server.page.pagecontext import PageContext
 from tablestore.server.page.warehouseview import CareLine, care_of
-from tablestore.store.filesums import summed_files
+from tablestore.store.filesums import FileSums, summed_files
 from tablestore.table.inspect.cells import cell_rows, is_number_column
 from tablestore.table.inspect.tablefigures import table_kind
 from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.table.table import Table
 from tablestore.table.upkeep.analysis import read_statistics
 from tablestore.tableenvironment import TableEnvironment
+from tablestore.types.filter.predicate import Comparison, IsNull, Predicate, all_of
 from tablestore.types.typestring import quote_identifier, type_to_sql
 
 SAMPLE_ROWS = 50
+MOST_FILES_PLANNED = 5_000
+"""Files of a table up to which the sample may be of any; of a larger one it is of the partition with the fewest."""
 MOST_COLUMNS = 200
 """Columns of the sample; the list of columns is whole."""
 
@@ -99,7 +103,7 @@ def view_table(context: PageContext) -> TableView:
     table, database, name = context.table(), context.names["database"], context.names["table"]
     inside = table.context
     latest = inside.snapshots.latest()
-    sums = summed_files(inside.manifests, latest, "bucket")
+    sums = summed_files(inside.manifests, latest, "partition")
     files = sum(one.files for one in sums)
     counted = read_statistics(inside, latest)
     rows, exact = (0, True) if latest is None else (latest.rows, True)
@@ -117,7 +121,7 @@ def view_table(context: PageContext) -> TableView:
         partition_by=table.partition_by,
         columns=tuple(_columns(table, latest)),
         statistics_snapshot=None if counted is None or not counted.columns else counted.snapshot_id,
-        sample=_sample(table),
+        sample=_sample(table, smallest_partition(table, sums) if files > MOST_FILES_PLANNED else None),
         code=tuple(_code(table, context.catalog.location, database, name)),
         care=tuple(care_of(table, database, name, latest, files, _figures(context, table, database, name))),
     )
@@ -146,7 +150,7 @@ def _figures(context: PageContext, table: Table, database: str, name: str) -> Fr
     if not is_materialized(table.options()):
         return None
     with TableEnvironment.create(context.catalog) as environment:
-        return next((one for one in environment.freshness(database) if one.table.name == name), None)
+        return environment.freshness_of(database, name)
 
 
 def _columns(table: Table, latest: Snapshot | None) -> Iterator[ColumnLine]:
@@ -170,10 +174,21 @@ def _columns(table: Table, latest: Snapshot | None) -> Iterator[ColumnLine]:
         )
 
 
-def _sample(table: Table) -> RowsPart:
+def smallest_partition(table: Table, sums: Sequence[FileSums]) -> Predicate | None:
+    """A predicate that is true for the partition with the fewest files, by itself or with others; None without partitions."""
+    fields = table.table_schema.partition_fields
+    if not fields or not sums:
+        return None
+    least = min(sums, key=lambda one: one.files)
+    values = decode_row(least.group[0], [field.type for field in fields])
+    pairs = zip(fields, values, strict=True)
+    return all_of(IsNull(field.name) if value is None else Comparison("=", field.name, value) for field, value in pairs)
+
+
+def _sample(table: Table, where: Predicate | None) -> RowsPart:
     names = table.table_schema.field_names
     try:
-        rows = table.scan(names[:MOST_COLUMNS], limit=SAMPLE_ROWS).to_arrow()
+        rows = table.scan(names[:MOST_COLUMNS], filter=where, limit=SAMPLE_ROWS).to_arrow()
     except TablestoreError as error:
         return RowsPart(error=error.message)
     return rows_part(rows, left_out_columns=max(len(names) - MOST_COLUMNS, 0))

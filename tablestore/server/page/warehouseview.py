@@ -1,7 +1,7 @@
 """Views a warehouse: its databases, a part of its tables with their figures, and what needs care first.
 
-Figures are read of the tables of one page alone. What needs care is looked for in the first ``MOST_LOOKED_AT`` tables that the
-caller sees, and the view says of how many there are.
+Figures are read of the tables of one page alone. What needs care is looked for in these, and in others of those that the caller
+sees a part at a time (:mod:`~tablestore.server.page.warehousesurvey`); the view says in how many, and how long ago.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,8 +12,10 @@ from tablestore.environment.session.objects import View
 from tablestore.errors import TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.materialized.figures.freshnessfigures import FreshnessFigures
+from tablestore.options import is_materialized
 from tablestore.server.page.listpart import ListPart, part_of
 from tablestore.server.page.pagecontext import PageContext
+from tablestore.server.page.warehousesurvey import KEPT_MS, Seen
 from tablestore.table.inspect.bucketpicture import describe_buckets
 from tablestore.table.inspect.tablefigures import figures_of_table
 from tablestore.table.table import Table
@@ -22,7 +24,6 @@ from tablestore.tableenvironment import TableEnvironment
 from tablestore.units import human_bytes, human_duration
 
 TABLES_A_PAGE = 100
-MOST_LOOKED_AT = 200
 MOST_FILES_PICTURED = 1_000
 """Files of a table up to which its compaction debt is computed beside others."""
 
@@ -75,7 +76,8 @@ class DatabaseLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarehouseView:
-    """The page of a warehouse. ``looked_at``: how many tables of ``seen`` were looked at for what needs care."""
+    """The page of a warehouse. ``looked_at``: how many tables of ``seen`` were looked at for what needs care, by now and since
+    ``oldest_ms``."""
 
     location: str
     databases: tuple[DatabaseLine, ...]
@@ -83,6 +85,7 @@ class WarehouseView:
     care: tuple[CareLine, ...]
     looked_at: int
     seen: int
+    oldest_ms: int | None
     search: str = ""
     database: str = ""
 
@@ -97,31 +100,37 @@ def view_warehouse(context: PageContext) -> WarehouseView:
     every = [(db, name, kept) for db, pairs in names.items() for name, kept in pairs]
     wanted = [one for one in every if database in ("", one[0]) and search.casefold() in f"{one[0]}.{one[1]}".casefold()]
     chosen = part_of(wanted, context.number("page"), TABLES_A_PAGE)
-    looked_at = [(db, name) for db, name, kept in every if not kept][:MOST_LOOKED_AT]
-    with TableEnvironment.create(context.catalog) as environment:
-        figures = {(one.table.database, one.table.name): one for one in environment.freshness()}
+    managed = [(db, name) for db, name, kept in every if not kept]
+    survey = context.survey
     lines: dict[tuple[str, str], TableLine] = {}
+    with TableEnvironment.create(context.catalog) as environment:
 
-    def line(db: str, name: str, kept: bool) -> TableLine:
-        if (db, name) not in lines:
-            lines[db, name] = _kept_line(context, db, name) if kept else _table_line(context, db, name, figures.get((db, name)))
-        return lines[db, name]
+        def look(place: tuple[str, str]) -> None:
+            lines[place] = _table_line(context, *place, environment)
 
+        for db, name, kept in chosen.lines:
+            if kept:
+                lines[db, name] = _kept_line(context, db, name)
+            else:
+                look((db, name))
+        survey.look(managed, context.now_ms, look)
     tables = ListPart(
-        lines=tuple(line(*one) for one in chosen.lines),
+        lines=tuple(lines[db, name] for db, name, _ in chosen.lines),
         page=chosen.page,
         size=chosen.size,
         total=chosen.total,
         has_next=chosen.has_next,
     )
-    care = [one for place in looked_at for one in line(*place, False).care] + list(_job_care(context))
+    known = survey.known(managed)
+    care = [one for seen in known.values() for one in seen.value.care] + list(_job_care(context))
     return WarehouseView(
         location=context.catalog.location,
         databases=tuple(DatabaseLine(name=name, tables=len(pairs)) for name, pairs in names.items()),
         tables=tables,
         care=tuple(sorted(care, key=_urgency)),
-        looked_at=len(looked_at),
-        seen=sum(not kept for _, _, kept in every),
+        looked_at=len(known),
+        seen=len(managed),
+        oldest_ms=min((seen.at_ms for seen in known.values()), default=None),
         search=search,
         database=database,
     )
@@ -141,16 +150,22 @@ def _kept_line(context: PageContext, database: str, name: str) -> TableLine:
     return TableLine(database=database, name=name, kind=kind, comment=kept.comment if kept is not None else None)
 
 
-def _table_line(context: PageContext, database: str, name: str, figures: FreshnessFigures | None) -> TableLine:
+def _table_line(context: PageContext, database: str, name: str, environment: TableEnvironment) -> TableLine:
+    """The line of a table: as it was seen lately, if it has not changed since."""
+    place, version = (database, name), None
     try:
         table = context.catalog.table(f"{database}.{name}")
         if not isinstance(table, Table):
             return TableLine(database=database, name=name, kind="system")
         latest = table.context.snapshots.latest()
-        own = figures_of_table(table.context)
-        care = tuple(care_of(table, database, name, latest, own.files, figures))
+        version = (table.context.table_uuid, table.context.schema.id, None if latest is None else (latest.id, latest.uuid))
+        seen = context.survey.seen(place)
+        if seen is not None and seen.version == version and context.now_ms - seen.at_ms < KEPT_MS:
+            kept: TableLine = seen.value
+            return kept
+        line = _line_of(table, database, name, latest, environment)
     except TablestoreError as error:
-        line = CareLine(
+        care = CareLine(
             severity="problem",
             kind="unreadable",
             database=database,
@@ -158,7 +173,14 @@ def _table_line(context: PageContext, database: str, name: str, figures: Freshne
             message=error.message,
             way_out=f"tablestore verify {database}.{name}",
         )
-        return TableLine(database=database, name=name, kind="unreadable", care=(line,))
+        line = TableLine(database=database, name=name, kind="unreadable", care=(care,))
+    context.survey.note(place, Seen(line, context.now_ms, version))
+    return line
+
+
+def _line_of(table: Table, database: str, name: str, latest: Snapshot | None, environment: TableEnvironment) -> TableLine:
+    own = figures_of_table(table.context)
+    figures = environment.freshness_of(database, name) if is_materialized(table.options()) else None
     return TableLine(
         database=database,
         name=name,
@@ -170,7 +192,7 @@ def _table_line(context: PageContext, database: str, name: str, figures: Freshne
         files=own.files,
         snapshot_id=own.snapshot_id,
         time_ms=own.time_ms,
-        care=care,
+        care=tuple(care_of(table, database, name, latest, own.files, figures)),
     )
 
 

@@ -11,7 +11,7 @@ one that is made from the content, by which the commit is found again.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -62,8 +62,17 @@ class SentSnapshot:
         return self.files.publish_if_absent(snapshot_path(snapshot.id), self.data)
 
 
-def commit_table(service: RestService, call: Call) -> dict[str, object]:
-    """Publishes a snapshot; whether it has landed."""
+def _ignore() -> None:
+    """Nobody waits for the landing."""
+
+
+def commit_user(call: Call) -> str:
+    """The user of the snapshot in the body of a request: one client. Raises RequestRefused."""
+    return understood(lambda: json_inside(call.json(), "snapshot").text("commitUser"))
+
+
+def commit_table(service: RestService, call: Call, landed: Callable[[], object] = _ignore) -> dict[str, object]:
+    """Publishes a snapshot; whether it has landed. ``landed`` is called as soon as it has, before its changes are published."""
     prepared = parse_commit(call)
     table = service.table(call.names)
     if prepared.table_id is not None and prepared.table_id != table_id(table.context):
@@ -73,7 +82,7 @@ def commit_table(service: RestService, call: Call) -> dict[str, object]:
             f"table {table.name} was dropped and created again since it was opened: its id is {table_id(table.context)}, expected "
             f"{prepared.table_id!r:.80}; open the table again",
         )
-    return {"success": publish_commit(service, table, prepared)}
+    return {"success": publish_commit(service, table, prepared, landed)}
 
 
 def parse_commit(call: Call) -> PreparedCommit:
@@ -89,12 +98,13 @@ def parse_commit(call: Call) -> PreparedCommit:
     return PreparedCommit(snapshot=snapshot, data=data, table_id=named, base_uuid=base_uuid)
 
 
-def publish_commit(service: RestService, table: Table, prepared: PreparedCommit) -> bool:
+def publish_commit(service: RestService, table: Table, prepared: PreparedCommit, landed: Callable[[], object] = _ignore) -> bool:
     """Publishes a snapshot; True if it has landed, now or before. Raises RequestRefused, TablestoreError."""
     context, snapshot = table.context, prepared.snapshot
     with service.turns.of(context):
         outcome = _publish(service, context, prepared)
     if outcome is Outcome.LANDED:
+        landed()
         with suppress(StorageError):
             context.snapshots.write_latest_hint(snapshot.id)
         after_client_commit(context, lambda: table.change_log, snapshot)

@@ -146,7 +146,5 @@ def _directory(call: Call) -> str:
     check_path(directory)
     parts = directory.split("/")
     if len(parts) != _JOB_PARTS or parts[0] != CREATIONS_DIR or any(part.startswith(".") for part in parts):
-        raise bad_request(
-            f"expected a directory {CREATIONS_DIR}/<job>/<table>, of a table in the making, found {directory!r:.200}"
-        )
+        raise bad_request(f"expected a directory {CREATIONS_DIR}/<job>/<table>, of a table in the making, found {directory!r:.200}")
     return directory

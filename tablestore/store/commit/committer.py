@@ -57,6 +57,8 @@ from tablestore.store.sequence import (
     NEXT_SEQUENCE_PROPERTY,
     Rewrite,
     SequenceNumbers,
+    is_base,
+    pick_lower,
     pick_outdated,
     renumber,
 )
@@ -192,10 +194,12 @@ class _Delta:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committer:
     """Commits to one table. ``rewrite`` and ``remove_file`` act on data files of the commit; ``in_frame``: whether the changes of
-    files at a level were published (see ``producer``)."""
+    files at a level were published (see ``producer``). ``by_service``: whoever publishes writes the hint, and tells who has lost
+    so when its next attempt is waited for."""
 
     branch: BranchMetadata
     publishing: SnapshotCommit
+    by_service: bool = False
     schemas: Schemas
     snapshots: Snapshots
     manifests: Manifests
@@ -318,16 +322,24 @@ class Committer:
         entries, base = files.message.entries, request.message
         if latest is None or not entries:
             return entries
-        landed = self.sequence.landed_since(base.base_snapshot_id, base.base_snapshot_uuid, latest)
-        if not landed:
-            return entries
-        check_buckets(each_place(entries), landed, table=self.files.root_uri)
-        if request.replaces_everything_it_meets:
-            return entries
-        outdated = pick_outdated(entries, landed, self.keys.overlap)
+        if not self.is_keyed and self.schemas.option_is_constant(BUCKET.key):
+            # Without a key the numbers are in the metadata alone: to give others costs less than to look at all that has landed.
+            if request.replaces_everything_it_meets or is_base(latest, base.base_snapshot_id, base.base_snapshot_uuid):
+                return entries
+            next_sequence = self.sequence.next_after(latest)
+            outdated = pick_lower(entries, next_sequence)
+        else:
+            landed = self.sequence.landed_since(base.base_snapshot_id, base.base_snapshot_uuid, latest)
+            if not landed:
+                return entries
+            check_buckets(each_place(entries), landed, table=self.files.root_uri)
+            if request.replaces_everything_it_meets:
+                return entries
+            outdated = pick_outdated(entries, landed, self.keys.overlap)
+            next_sequence = self.sequence.next_after(latest) if outdated else 0
         if not outdated:
             return entries
-        renewed = renumber(entries, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite)
+        renewed = renumber(entries, outdated, next_sequence=next_sequence, attempt=attempt, rewrite=self.rewrite)
         self._retire(request, files, renewed)
         return renewed
 
@@ -492,6 +504,8 @@ class Committer:
             # Until the mark is written, the snapshots show a replay; expiry writes it before it removes them.
             position = request.properties.get(SOURCE_POSITION_PROPERTY)
             attempt(PostCommitTask.MARK, lambda: replays.raise_mark(request.user, identifier, position), where=where)
+        if self.by_service:
+            return
         # Only a hint: a reader that finds it missing or stale lists the directory.
         with suppress(Exception):
             self.snapshots.write_latest_hint(snapshot.id)
@@ -513,6 +527,8 @@ class Committer:
                 "committed: raise commit.timeout or write less often",
                 kind="commit-timeout",
             )
+        if self.by_service and attempt == 1:
+            return
         longest = min(FIRST_WAIT_S * 2 ** min(attempt, 10), LONGEST_WAIT_S)
         self.clock.sleep(longest * self.ids.fraction())
 

@@ -10,7 +10,7 @@ from tablestore.lsm.keyorder import KeyOrder
 from tablestore.options import ROW_TRACKING_ENABLED, WRITE_ONLY, TableOptions
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.commit.committer import CommitSettings, Committer
-from tablestore.store.commit.snapshotcommit import StoreCommit, service_commit
+from tablestore.store.commit.snapshotcommit import ServiceCommit, StoreCommit, service_commit
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.history.references import own_branch
@@ -23,9 +23,11 @@ def committer(context: TableContext) -> Committer:
     if context.settings.numbers_rows:
         raise read_only_table(context.schema, ROW_TRACKING_ENABLED.key, context.files.root_uri)
     service = getattr(context.main_files, "service", None)
+    publishing = StoreCommit(context.files) if service is None else service_commit(context, service)
     return Committer(
         branch=own_branch(context),
-        publishing=StoreCommit(context.files) if service is None else service_commit(context, service),
+        publishing=publishing,
+        by_service=isinstance(publishing, ServiceCommit),
         schemas=context.schemas,
         snapshots=context.snapshots,
         manifests=context.manifests,
