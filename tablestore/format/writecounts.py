@@ -16,22 +16,19 @@ _MOST = 2**63 - 1
 
 
 class RowCounts(NamedTuple):
-    """How many rows a commit inserted, updated and deleted; None where it does not know."""
+    """How many rows a commit inserted, updated and deleted, and all of them together; None where it does not know.
 
-    inserted: int | None = None
-    updated: int | None = None
-    deleted: int | None = None
+    ``affected``: of rows that were written, and of which it is not known whether they were there, those too.
+    """
 
-    @property
-    def total(self) -> int | None:
-        """All of them; None where one is not known."""
-        if self.inserted is None or self.updated is None or self.deleted is None:
-            return None
-        return self.inserted + self.updated + self.deleted
+    inserted: int | None
+    updated: int | None
+    deleted: int | None
+    affected: int | None
 
 
-NO_ROWS = RowCounts(0, 0, 0)
-UNKNOWN_ROWS = RowCounts()
+NO_ROWS = RowCounts(0, 0, 0, 0)
+UNKNOWN_ROWS = RowCounts(None, None, None, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +68,9 @@ NOTHING_DONE = WriteCounts(**dict.fromkeys((field.name for field in fields(Write
 _NAMES = tuple(field.name for field in fields(WriteCounts))
 
 
-def encode_counts(rows: RowCounts, affected: int | None, added: tuple[int, int], removed: tuple[int, int]) -> str:
+def encode_counts(rows: RowCounts, added: tuple[int, int], removed: tuple[int, int]) -> str:
     """The text of the property. ``added``, ``removed``: the number of files, and their bytes."""
-    counts = (affected, rows.inserted, rows.updated, rows.deleted, added[0], removed[0], added[1], removed[1])
+    counts = (rows.affected, rows.inserted, rows.updated, rows.deleted, added[0], removed[0], added[1], removed[1])
     stored: dict[str, int | None] = {}
     for name, count in zip(_NAMES, counts, strict=True):
         if count != 0:

@@ -518,15 +518,14 @@ class Committer:
         added, removed = delta.files()
         if request.rows is not None or request.kind.keeps_rows:
             rows = request.rows or NO_ROWS
-            affected = rows.total
         elif not self.is_keyed:
             removes = bool(removed) or delta.index is not None
-            rows, affected = unkeyed_rows(written, removes=removes, row_change=change, adds_no_row=request.adds_no_row)
+            rows = unkeyed_rows(written, removes=removes, row_change=change, adds_no_row=request.adds_no_row)
         elif request.kind is CommitKind.OVERWRITE:
-            rows, affected = overwritten_rows(written, removed, delta.index_before, self.keys, row_change=change)
+            rows = overwritten_rows(written, removed, delta.index_before, self.keys, row_change=change)
         else:
-            rows, affected = keyed_rows(latest, written, self.keys, row_change=change, adds_no_row=request.adds_no_row)
-        return encode_counts(rows, affected, files_and_bytes(added), files_and_bytes(removed))
+            rows = keyed_rows(latest, written, self.keys, row_change=change, adds_no_row=request.adds_no_row)
+        return encode_counts(rows, files_and_bytes(added), files_and_bytes(removed))
 
     def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
         where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier

@@ -18,6 +18,7 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.format.writecounts import RowCounts
 from tablestore.log.port import ChangeLog
+from tablestore.store.commit.changecount import changed_rows
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
@@ -65,7 +66,8 @@ def commit_change(
         check_unchanged(context, base, latest, change.reads)
         return matches_in(context, latest, removed)
 
-    effect = Effect(operation=change.operation, plan_deletes=plan_deletes, adds_no_row=not change.inserts, rows=rows)
+    rows_changed = changed_rows(rows, new_keys=change.new_keys or not context.schema.is_keyed)
+    effect = Effect(operation=change.operation, plan_deletes=plan_deletes, adds_no_row=not change.inserts, rows=rows_changed)
     if replaced:
         effect = replace(effect, kind=CommitKind.OVERWRITE)
     elif removed:

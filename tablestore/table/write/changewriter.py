@@ -77,7 +77,8 @@ class ChangeWriter:
     @property
     def rows(self) -> RowCounts:
         """The rows that came in, by kind."""
-        return RowCounts(*self._counts[[RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE]].tolist())
+        kinds = self._counts[[RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE]]
+        return RowCounts._make([*kinds.tolist(), int(kinds.sum())])
 
     def prepare(self) -> CommitMessage:
         """The files written, as a value for a committer."""
