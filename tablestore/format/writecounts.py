@@ -7,6 +7,7 @@ Snapshots of other writers, and of older releases, have no such property: nothin
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -64,15 +65,25 @@ class WriteCounts:
 
 
 UNKNOWN_COUNTS = WriteCounts()
-NOTHING_DONE = WriteCounts(**dict.fromkeys((field.name for field in fields(WriteCounts)), 0))
-_NAMES = tuple(field.name for field in fields(WriteCounts))
+COUNT_NAMES = tuple(field.name for field in fields(WriteCounts))
+NOTHING_DONE = WriteCounts(**dict.fromkeys(COUNT_NAMES, 0))
+
+
+def together(many: Iterable[WriteCounts]) -> WriteCounts:
+    """What several commits did; None where one of them does not know."""
+    sums: dict[str, int | None] = dict.fromkeys(COUNT_NAMES, 0)
+    for counts in many:
+        for name, before in sums.items():
+            count = getattr(counts, name)
+            sums[name] = None if before is None or count is None else before + count
+    return WriteCounts(**sums)
 
 
 def encode_counts(rows: RowCounts, added: tuple[int, int], removed: tuple[int, int]) -> str:
     """The text of the property. ``added``, ``removed``: the number of files, and their bytes."""
     counts = (rows.affected, rows.inserted, rows.updated, rows.deleted, added[0], removed[0], added[1], removed[1])
     stored: dict[str, int | None] = {}
-    for name, count in zip(_NAMES, counts, strict=True):
+    for name, count in zip(COUNT_NAMES, counts, strict=True):
         if count != 0:
             stored[name] = count
     return json.dumps(stored, separators=(",", ":"))
@@ -89,7 +100,7 @@ def decode_counts(text: str | None) -> WriteCounts:
     if not isinstance(stored, dict):
         return UNKNOWN_COUNTS
     counts: dict[str, int | None] = {}
-    for name in _NAMES:
+    for name in COUNT_NAMES:
         counts[name] = count = stored.get(name, 0)
         if count is not None and not (type(count) is int and 0 <= count <= _MOST):
             return UNKNOWN_COUNTS

@@ -10,6 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.environment.jobs import JobStatus
+from tablestore.environment.result import ROW_COUNTS
 from tablestore.table.read.scan import ArrowSource
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]
@@ -163,7 +164,7 @@ def test_with_dml_sync_off_a_statement_gives_its_job_and_reading_waits(env: ts.T
     result = env.execute_sql("INSERT INTO t SELECT * FROM held")
     job = result.job
     assert job is not None and not job.done()
-    assert (result.kind, result.schema.names) == ("snapshot", ["snapshot_id"])
+    assert (result.kind, result.schema.names) == ("snapshot", ["snapshot_id", *ROW_COUNTS])
     assert held.asked.wait(60)
     assert job.status is JobStatus.RUNNING
     assert rows_of(env.execute_sql("SHOW JOBS")) == [(job.id, "RUNNING", None)]
