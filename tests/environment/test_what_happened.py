@@ -119,3 +119,10 @@ def test_each_insert_of_a_statement_set_says_its_rows(duck: ts.TableEnvironment)
     )
     rows = [tuple(row.values()) for row in result.to_arrow().to_pylist()]
     assert [row[1:] for row in rows] == [(1, 2, 2, 0, 0), (None, 0, 0, 0, 0)]
+
+
+def test_a_table_that_takes_the_place_of_another_says_the_rows_of_both(duck: ts.TableEnvironment) -> None:
+    duck.execute_sql("CREATE TABLE t AS SELECT 1 AS id UNION ALL SELECT 2")
+    replaced = duck.execute_sql("CREATE OR REPLACE TABLE t AS SELECT 3 AS id").counts
+    assert replaced is not None and (replaced.files_added, replaced.files_removed) == (1, 1)
+    assert (replaced.rows_affected, replaced.rows_inserted, replaced.rows_deleted) == (3, 1, 2)
