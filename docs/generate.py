@@ -67,7 +67,7 @@ API: dict[str, tuple[str | type, ...]] = {
         "SetTableComment",
         "SchemaChange",
     ),
-    "Snapshots, tags, branches, consumers": ("Snapshot", "CommitKind", "RowKind", "Tag", "Branch", "Consumer"),
+    "Snapshots, tags, branches, consumers": ("Snapshot", "WriteCounts", "CommitKind", "RowKind", "Tag", "Branch", "Consumer"),
     "Reports": ("CompactReport", "ExpireReport", "CleanReport", "PartitionReport"),
     "Errors": tuple(ERRORS),
 }

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tablestore.environment.result import Result
     from tablestore.format.snapshot import CommitKind, Snapshot
     from tablestore.format.tagfile import Tag
+    from tablestore.format.writecounts import WriteCounts
     from tablestore.log.events import Restarted, SchemaLanded
     from tablestore.log.follow.consumption import ChangeBatch
     from tablestore.log.position import Position
@@ -132,6 +133,7 @@ _LAZY = {
     "TableWriter": "tablestore.table.write.writer",
     "Tag": "tablestore.format.tagfile",
     "Topic": "tablestore.cdc.deliver.topicsink",
+    "WriteCounts": "tablestore.format.writecounts",
     "dead_letter_table": "tablestore.cdc.ingest.ingesting",
     "deliver": "tablestore.cdc.deliver.delivering",
     "ingest": "tablestore.cdc.ingest.ingesting",
@@ -195,6 +197,7 @@ __all__ = [
     "Tag",
     "Topic",
     "UnsupportedError",
+    "WriteCounts",
     "__version__",
     "dead_letter_table",
     "deliver",

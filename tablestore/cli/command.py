@@ -87,12 +87,23 @@ class CommandRun:
     """One run of one command."""
 
     out: Output
+    clock: Clock = field(default_factory=SystemClock)
+    begun_s: float = 0.0
     warehouse: str | None = None
     storage: Mapping[str, Any] = field(default_factory=dict)
     ids: RememberedIds = field(default_factory=RememberedIds)
     opened: "dict[str, ts.Table]" = field(default_factory=dict)
     # It says what it has done as it goes: Ctrl-C is how it ends, without a word.
     says_itself: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """The time since the command began, to the millisecond."""
+        return round(self.clock.steady_s() - self.begun_s, 3)
+
+    def took(self, seconds: float | None = None) -> str:
+        """``, 0.41 s`` on a terminal: how long the command, or a part of it, took. Empty elsewhere, where outputs are compared."""
+        return f", {seconds if seconds is not None else self.seconds:.2f} s" if self.out.is_terminal else ""
 
     def catalog(self) -> "ts.Catalog":
         """The warehouse's catalog."""
@@ -248,8 +259,15 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
         def run(
             *args: Any, warehouse: str | None, storage: list[str] | None, json_output: bool, debug: bool, **arguments: Any
         ) -> None:
-            output = Output(as_json=json_output, now_millis=SystemClock().now_ms())
-            session = CommandRun(out=output, warehouse=warehouse, storage=parse_storage(storage or ()))
+            clock = SystemClock()
+            output = Output(as_json=json_output, now_millis=clock.now_ms())
+            session = CommandRun(
+                out=output,
+                clock=clock,
+                begun_s=clock.steady_s(),
+                warehouse=warehouse,
+                storage=parse_storage(storage or ()),
+            )
             for key in _given_openly(storage or ()):
                 output.note(
                     f"other users of this machine see --storage {key}=… in its list of processes: give its name, {key}=env:NAME or "

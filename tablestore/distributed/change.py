@@ -20,6 +20,7 @@ from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_t
 from tablestore.format.index.deletionvector import decode_deletion_vector, encode_deletion_vector
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
+from tablestore.format.writecounts import RowCounts
 from tablestore.lsm.run import Section
 from tablestore.options import MIB
 from tablestore.store.message import CommitMessage
@@ -105,7 +106,8 @@ def run_rewrite(table: Table, job: ChangeJob, task: RewriteTask) -> ChangeMessag
 def encode_message(written: ChangeMessage) -> bytes:
     """A task's message for the process that commits."""
     removed = {name: bytes_to_text(data) for name, data in written.removed.encoded().items()}
-    content = {"message": bytes_to_text(written.message.to_bytes()), "removed": removed, "replaced": list(written.replaced)}
+    message = bytes_to_text(written.message.to_bytes())
+    content = {"message": message, "removed": removed, "replaced": list(written.replaced), "rows": list(written.rows)}
     return encode_task(_MESSAGE, content)
 
 
@@ -115,9 +117,10 @@ def decode_messages(encoded: Iterable[bytes]) -> list[ChangeMessage]:
 
 
 def _decoded(data: bytes) -> ChangeMessage:
-    parsed = decode_task(_MESSAGE, data, {"message", "removed", "replaced"})
+    parsed = decode_task(_MESSAGE, data, {"message", "removed", "replaced", "rows"})
     removed = RemovedRows.decoded({name: text_to_bytes(_MESSAGE, text) for name, text in parsed["removed"].items()})
-    return ChangeMessage(CommitMessage.from_bytes(text_to_bytes(_MESSAGE, parsed["message"])), removed, tuple(parsed["replaced"]))
+    message = CommitMessage.from_bytes(text_to_bytes(_MESSAGE, parsed["message"]))
+    return ChangeMessage(message, removed, tuple(parsed["replaced"]), RowCounts(*map(int, parsed["rows"])))
 
 
 def _split(entry: ManifestEntry) -> Split:

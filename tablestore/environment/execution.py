@@ -73,6 +73,7 @@ def execute(
     """Runs a statement by the function that its kind has in ``functions``. Raises TablestoreError, with the place in the source
     where one is known."""
     session.check_open()
+    begun_s = session.clock.steady_s()
     kind = _kind_of(session, statement)
     try:
         if session.restrictions is not None:
@@ -86,7 +87,7 @@ def execute(
             source.place(error, _object_of(statement))
         raise
     assert isinstance(result, Result)
-    return result.noting(*hint_notices(session, statement, source))
+    return result.noting(*hint_notices(session, statement, source), seconds=session.clock.steady_s() - begun_s)
 
 
 def _kind_of(session: Session, statement: "Statement") -> str:

@@ -2,7 +2,9 @@
 
     kind        rows                                    snapshot
     rows        those of the query, run at each use     None
-    snapshot    one row: snapshot_id                    the snapshot; None if there was nothing to publish
+    snapshot    one row: snapshot_id, and the rows      the snapshot; None if there was nothing to publish
+                affected, inserted, updated, deleted
+                (NULL: not known)
     nothing     one row: result = OK                    None
 
 Rows that are one text (a plan, a statement) have it as ``text``.
@@ -28,12 +30,15 @@ from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.writecounts import NOTHING_DONE, WriteCounts
 from tablestore.htmltext import HtmlText, html_element, html_join, html_table
 from tablestore.table.inspect.cells import cell_rows, is_number_column
 from tablestore.table.read.scan import ArrowSource
 
 ResultKind = Literal["rows", "snapshot", "nothing"]
-SNAPSHOT_SCHEMA = pa.schema([("snapshot_id", pa.int64())])
+ROW_COUNTS = ("num_affected_rows", "num_inserted_rows", "num_updated_rows", "num_deleted_rows")
+"""The names of Delta for the rows that a statement changed."""
+SNAPSHOT_SCHEMA = pa.schema([(name, pa.int64()) for name in ("snapshot_id", *ROW_COUNTS)])
 DONE_SCHEMA = pa.schema([("result", pa.string())])
 _WIDEST = 60
 """Characters of a cell that are shown."""
@@ -83,6 +88,7 @@ class Result(ArrowSource):
     ) -> None:
         self._rows, self._kind, self._snapshot, self._job, self._text = rows, kind, snapshot, job, text
         self._notices, self._cancel = notices, cancel
+        self._seconds: float | None = None
 
     @property
     def kind(self) -> ResultKind:
@@ -93,6 +99,19 @@ class Result(ArrowSource):
     def snapshot(self) -> Snapshot | None:
         """The snapshot that the statement published."""
         return self._snapshot if self._job is None else self._job.result().snapshot
+
+    @property
+    def counts(self) -> WriteCounts | None:
+        """The rows, files and bytes that the statement added and removed; None for one that changes no rows."""
+        if self._kind != "snapshot":
+            return None
+        return NOTHING_DONE if (landed := self.snapshot) is None else landed.counts
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the statement ran before it returned this result: rows of a query are read after that, and a job goes on. None
+        for what was not run as a statement."""
+        return self._seconds
 
     @property
     def job(self) -> "Job[Result] | None":
@@ -111,9 +130,9 @@ class Result(ArrowSource):
             return self._notices
         return (*self._notices, *self._job.result().notices)
 
-    def noting(self, *notices: Notice) -> "Result":
-        """The same result, with notices in front of its own."""
-        self._notices = (*notices, *self._notices)
+    def noting(self, *notices: Notice, seconds: float | None = None) -> "Result":
+        """The same result, with notices in front of its own, and the time that it took."""
+        self._notices, self._seconds = (*notices, *self._notices), seconds
         return self
 
     @property
@@ -192,9 +211,25 @@ def done(*notices: Notice) -> Result:
 
 def landed(snapshot: Snapshot | None, *notices: Notice) -> Result:
     """The result of a statement that changes rows."""
-    ids = pa.array([snapshot.id if snapshot is not None else None], pa.int64())
-    rows = pa.Table.from_arrays([ids], schema=SNAPSHOT_SCHEMA)
-    return Result(rows, kind="snapshot", snapshot=snapshot, notices=notices)
+    return Result(_Landed(snapshot), kind="snapshot", snapshot=snapshot, notices=notices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Landed:
+    """The row about a statement that changes rows: most callers do not look at it."""
+
+    snapshot: Snapshot | None
+    schema: pa.Schema = SNAPSHOT_SCHEMA
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        row = [None if self.snapshot is None else self.snapshot.id, *row_counts(self.snapshot)]
+        return pa.Table.from_arrays([pa.array([value], pa.int64()) for value in row], schema=self.schema).to_reader()
+
+
+def row_counts(snapshot: Snapshot | None) -> tuple[int | None, ...]:
+    """The rows that a statement changed, in the order of ROW_COUNTS; all 0 if it published nothing."""
+    counts = NOTHING_DONE if snapshot is None else snapshot.counts
+    return counts.rows_affected, counts.rows_inserted, counts.rows_updated, counts.rows_deleted
 
 
 def hints_left_out(engine: str, hints: Iterable[str]) -> Notice:

@@ -24,6 +24,7 @@ from tablestore.format.sealed import (
     refuse_unsealed,
     verify_checksum,
 )
+from tablestore.format.writecounts import COUNTS_PROPERTY, WriteCounts, decode_counts
 from tablestore.htmltext import html_card
 from tablestore.timepoint import utc_text, utc_time
 
@@ -100,6 +101,11 @@ class Snapshot:
     def row_change(self) -> int | None:
         """The rows that the table has more than before the commit, or less (below zero), where the commit could count them."""
         return _count(self.properties.get(ROW_CHANGE_PROPERTY))
+
+    @property
+    def counts(self) -> WriteCounts:
+        """The rows, files and bytes that the commit added and removed, each None where it did not know."""
+        return decode_counts(self.properties.get(COUNTS_PROPERTY))
 
     @property
     def size_text(self) -> str:

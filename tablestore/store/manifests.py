@@ -721,4 +721,4 @@ def max_sequence_number(entries: Iterable[ManifestEntry]) -> int:
     """The greatest sequence number in the files of these entries, -1 for none."""
     if isinstance(entries, EncodedEntries):
         return entries.max_sequence_number
-    return max((entry.file.max_sequence_number for entry in entries), default=-1)
+    return max(map(attrgetter("file.max_sequence_number"), entries), default=-1)

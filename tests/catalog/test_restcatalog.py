@@ -80,6 +80,16 @@ def test_a_table_is_written_through_the_service_and_beside_it(address: str, tmp_
     assert rows == {0: "a0", 1: "a1", 2: "a2", 3: "a3", 4: "b3"}
 
 
+def test_a_commit_through_the_service_says_what_it_did(address: str) -> None:
+    served = ts.open_catalog(metastore="rest", uri=address)
+    served.create_database("shop")
+    table = served.create_table("shop.orders", "id BIGINT, v STRING", primary_key=["id"])
+    landed = [table.upsert(pa.table({"id": [1, 2], "v": ["a", "b"]})), table.update({"v": "'c'"}, "id = 1"), table.delete("id = 2")]
+    said = ["2 rows inserted", "1 row updated", "1 row deleted"]
+    assert [snapshot.counts.text for snapshot in landed if snapshot is not None] == said
+    assert [snapshot.counts.text for snapshot in table.snapshots()] == said
+
+
 def test_a_branch_is_committed_to_through_the_service(address: str) -> None:
     catalog = ts.open_catalog(metastore="rest", uri=address)
     catalog.create_database("shop")

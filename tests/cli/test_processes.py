@@ -179,11 +179,12 @@ def test_output_of_one_command_is_the_input_of_the_next(long_table: ts.Table, ca
     assert target.scan(filter="n = 59999").to_arrow().to_pylist() == [{"n": 59_999, "t": "x" * 20}]
 
 
-def on_a_terminal(*args: str) -> tuple[str, int]:
-    """Run a command whose output is a terminal; what it showed, and what it returned."""
+def on_a_terminal(*args: str, asks: bool = False, **variables: str) -> tuple[str, int]:
+    """Run a command whose output (``asks``: and input) is a terminal; what it showed, and what it returned."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
-    running = subprocess.Popen([*COMMAND, *args], stdout=theirs, stderr=theirs, env=environment)
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **variables}
+    stdin = theirs if asks else None
+    running = subprocess.Popen([*COMMAND, *args], stdin=stdin, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     shown = b""
     while True:
@@ -204,6 +205,19 @@ def test_a_terminal_gets_a_table_and_is_told_that_there_is_more(long_table: ts.T
     assert "the first 100 rows" in shown
     assert shown.count("x" * 20) == 100
     assert "\t" not in shown
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("words", "paged"), [((), True), (("--no-pager",), False)])
+def test_a_long_result_goes_through_the_pager_of_a_user_at_a_terminal(
+    catalog: ts.Catalog, warehouse: str, words: tuple[str, ...], paged: bool
+) -> None:
+    statement = ["sql", "--engine", "duckdb", "--warehouse", warehouse, *words, "-e", "SELECT * FROM range(90)"]
+    shown, code = on_a_terminal(*statement, asks=True, PAGER="sed s/^/paged/", LINES="20")
+    assert (code, shown.count("paged")) == (0, 91 if paged else 0)
+    assert "90 rows, " in shown
+    # A script that reads from elsewhere waits for nobody.
+    assert "paged" not in on_a_terminal(*statement, PAGER="sed s/^/paged/", LINES="20")[0]
 
 
 def test_an_argument_that_is_no_text_is_an_error_and_no_trace(catalog: ts.Catalog) -> None:

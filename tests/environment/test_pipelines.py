@@ -10,6 +10,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.environment.jobs import JobStatus
+from tablestore.environment.result import ROW_COUNTS
 from tablestore.table.read.scan import ArrowSource
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]
@@ -43,7 +44,7 @@ def env(duck: ts.TableEnvironment) -> ts.TableEnvironment:
 def test_a_query_is_inserted_each_time_its_pipeline_runs(env: ts.TableEnvironment, rows_of: Rows) -> None:
     pipeline = env.sql_query("SELECT :n AS id, 'x' AS v", n=1).insert_into("t")
     assert rows_of(env.execute_sql("SELECT count(*) FROM t")) == [(0,)]
-    assert [rows_of(pipeline.execute()) for _ in range(2)] == [[(1,)], [(2,)]]
+    assert [rows_of(pipeline.execute())[0][0] for _ in range(2)] == [1, 2]
     assert env.insert_into("default.t", "SELECT 9, 'y'", overwrite=True).execute().snapshot.id == 3  # type: ignore[union-attr]
     assert rows_of(env.execute_sql("SELECT * FROM t")) == [(9, "y")]
     assert env.from_path("t").insert_into("`t`").execute().snapshot.id == 4  # type: ignore[union-attr]
@@ -117,7 +118,7 @@ def test_a_statement_set_runs_its_inserts_as_one_job_on_the_tables_as_they_were(
     statements.add_insert("t", env.sql_query("SELECT :id AS id, 'b' AS v", id=7))
     statements.register_job_status_hook(Listener())
     names = ["tablestore.default.s", "tablestore.default.t", "tablestore.default.t"]
-    assert rows_of(statements.execute()) == list(zip(names, [2, 1, 2], strict=True))
+    assert [row[:2] for row in rows_of(statements.execute())] == list(zip(names, [2, 1, 2], strict=True))
     assert HEARD == ["created", "finished"]
     assert rows_of(env.execute_sql("SELECT * FROM t ORDER BY id")) == [(1, "a"), (7, "b")]
     with pytest.raises(ts.InvalidInputError, match="the statement set is empty"):
@@ -163,19 +164,19 @@ def test_with_dml_sync_off_a_statement_gives_its_job_and_reading_waits(env: ts.T
     result = env.execute_sql("INSERT INTO t SELECT * FROM held")
     job = result.job
     assert job is not None and not job.done()
-    assert (result.kind, result.schema.names) == ("snapshot", ["snapshot_id"])
+    assert (result.kind, result.schema.names) == ("snapshot", ["snapshot_id", *ROW_COUNTS])
     assert held.asked.wait(60)
     assert job.status is JobStatus.RUNNING
     assert rows_of(env.execute_sql("SHOW JOBS")) == [(job.id, "RUNNING", None)]
     # The environment goes on meanwhile.
     assert rows_of(env.execute_sql("SELECT count(*) FROM t")) == [(0,)]
     held.go_on.set()
-    assert rows_of(result) == [(1,)]
+    assert rows_of(result) == [(1, 1, 1, 0, 0)]
     assert result.snapshot is not None and result.snapshot.id == 1
     assert rows_of(env.execute_sql("SELECT * FROM t")) == [(1, "x")]
     assert rows_of(env.execute_sql("SHOW JOBS")) == []
     both = env.execute_sql("EXECUTE STATEMENT SET BEGIN INSERT INTO s VALUES (1); INSERT INTO t VALUES (2, 'y'); END")
-    assert rows_of(both) == [("tablestore.default.s", 1), ("tablestore.default.t", 2)]
+    assert [row[:3] for row in rows_of(both)] == [("tablestore.default.s", 1, 1), ("tablestore.default.t", 2, 1)]
     env.execute_sql("RESET 'table.dml-sync'")
     assert env.execute_sql("INSERT INTO s VALUES (1)").job is None
 
@@ -199,7 +200,7 @@ def test_a_job_that_is_canceled_lands_nothing_and_another_goes_on(env: ts.TableE
         job.result()
     assert (raised.value.kind, job.status, HEARD[-1]) == ("cancelled", JobStatus.CANCELED, "canceled")
     held.go_on.set()
-    assert rows_of(other.result(60)) == [(1,)]
+    assert rows_of(other.result(60)) == [(1, 1, 1, 0, 0)]
     assert rows_of(env.execute_sql("SELECT count(*) FROM s")) == [(0,)]
 
 

@@ -73,7 +73,7 @@ def compact(
         reports.append({"table": table.name, **asdict(report)})
         session.out.say(f"{table.name}: {report}")
     if session.out.as_json:
-        session.out.document({"tables": reports})
+        session.out.document({"tables": reports, "seconds": session.seconds})
 
 
 def run_service(

@@ -1,6 +1,7 @@
 """``tablestore snapshot``: the states of a table: list them, look at one, compare two, go back to one."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, TableName, Yes, command
 from tablestore.cli.text.render import OutputColumn
+from tablestore.format.writecounts import NOTHING_DONE
 
 if TYPE_CHECKING:
     from tablestore.format.manifest.manifestfile import ManifestEntry
@@ -24,7 +26,8 @@ _COLUMNS = (
     OutputColumn("time", "when", "time"),
     OutputColumn("kind", "kind"),
     OutputColumn("operation", "operation"),
-    OutputColumn("row_change", "rows changed", "count"),
+    OutputColumn("did", "what it did"),
+    OutputColumn("row_change", "more rows", "count"),
     OutputColumn("rows", "rows", "count"),
     OutputColumn("delta_records", "records written", "count"),
     OutputColumn("total_records", "records in files", "count"),
@@ -45,14 +48,17 @@ _NARROW = (
     OutputColumn("tags", "tags", "names"),
 )
 _NONE = "No snapshots: nothing was written yet."
-_DIFFERENCE = (
-    OutputColumn("from_snapshot", "from", "count"),
-    OutputColumn("to_snapshot", "to", "count"),
-    OutputColumn("commits", "commits", "count"),
+_FILES = (
     OutputColumn("files_added", "files added", "count"),
     OutputColumn("bytes_added", "bytes added", "bytes"),
     OutputColumn("files_removed", "files removed", "count"),
     OutputColumn("bytes_removed", "bytes removed", "bytes"),
+)
+_DIFFERENCE = (
+    OutputColumn("from_snapshot", "from", "count"),
+    OutputColumn("to_snapshot", "to", "count"),
+    OutputColumn("commits", "commits", "count"),
+    *_FILES,
     OutputColumn("records", "records in files", "text"),
     OutputColumn("schemas", "schemas", "text"),
 )
@@ -95,7 +101,8 @@ def show_snapshot(session: CommandRun, name: TableName, snapshot_id: SnapshotArg
         "watermark": snapshot.watermark,
         "written_by": snapshot.writer_version,
     }
-    columns = [*_COLUMNS[:-1], *(OutputColumn(key, key.replace("_", " ")) for key in document if key not in _record(snapshot))]
+    others = [OutputColumn(key, key.replace("_", " ")) for key in document if key not in _record(snapshot)]
+    columns = [*_COLUMNS[:-1], *_FILES, *others]
     if session.out.as_json:
         session.out.document({**session.out.record(columns, document), "properties": dict(snapshot.properties)})
         return
@@ -171,7 +178,9 @@ def rollback(
     sentence = f"Takes back what {undone} commit(s) after snapshot {target.id} changed in {table.name}; they stay in its history."
     session.confirm(yes, sentence, plan)
     snapshot = table.rollback_to(snapshot_id, tag=tag)
-    document = {"table": table.name, "snapshot_id": snapshot.id if snapshot else None, "to_snapshot": target.id}
+    counts = asdict(snapshot.counts if snapshot else NOTHING_DONE)
+    landed = snapshot.id if snapshot else None
+    document = {"table": table.name, "snapshot_id": landed, "to_snapshot": target.id, **counts, "seconds": session.seconds}
     outcome = f"{table.name} is what it was at snapshot {target.id}"
     session.out.done(document, f"{outcome} (new snapshot {snapshot.id})." if snapshot else f"{outcome} already: nothing differs.")
 
@@ -189,6 +198,8 @@ def _record(snapshot: "ts.Snapshot") -> dict[str, Any]:
         "changelog_records": snapshot.changelog_record_count,
         "schema_id": snapshot.schema_id,
         "user": snapshot.commit_user,
+        "did": snapshot.counts.text,
+        **asdict(snapshot.counts),
     }
 
 

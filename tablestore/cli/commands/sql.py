@@ -2,10 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +17,7 @@ from tablestore.cli.command import CommandRun, command, parse_pairs
 from tablestore.cli.interruption import INTERRUPTED
 from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
+from tablestore.cli.text.pager import pick_pager, show_in_pager
 from tablestore.sql.sqldialect import SQL_DIALECT, SqlDialect
 
 if TYPE_CHECKING:
@@ -71,14 +74,20 @@ def sql(
         bool, typer.Option("--restricted", help="Run queries, EXPLAIN, SHOW, DESCRIBE and USE alone, within limits.")
     ] = False,
     format: Annotated[RowFormat | None, typer.Option("--format", help="How the rows come out.")] = None,
+    no_pager: Annotated[
+        bool, typer.Option("--no-pager", help="Print long results as they are, also where a terminal has $PAGER or less.")
+    ] = False,
 ) -> None:
     """Run SQL statements. Without statements and --file: ask for them, or read them from standard input.
 
-    A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs. With --set
+    On a terminal each statement says how many rows it gave or changed, and how long it took. A script stops at the first statement
+    that fails, and says where it is. Ctrl-C cancels the statement that runs. With --set
     execution.runtime-mode=streaming a SELECT shows the rows and then every change, with its kind in front, until Ctrl-C; an INSERT
     runs until Ctrl-C too.
     """
     config = parse_pairs(settings or (), "--set")
+    if not no_pager and session.out.is_terminal and sys.stdin.isatty() and sys.stdout.isatty():
+        session.out.pager = _pager()
     with open_environment(session, engine, config, dialect=dialect, restricted=restricted) as environment:
         runner = Runner(session, environment, format)
         texts = [*(statements or ()), *(execute or ())]
@@ -121,6 +130,7 @@ class Runner:
         self._out = session.out
         # How many ids were drawn before the statement that runs.
         self._before = 0
+        self._begun_s = session.clock.steady_s()
         # What is shown without end: Ctrl-C ends it.
         self._endless: Result | None = None
         self._is_ended = False
@@ -178,6 +188,7 @@ class Runner:
 
     def _begin(self) -> None:
         self._before, self._is_ended = len(self._session.ids.given), False
+        self._begun_s = self._session.clock.steady_s()
 
     def _what_landed(self) -> str:
         return self._session.what_landed(self._session.ids.since(self._before))
@@ -200,20 +211,58 @@ class Runner:
             self._out.note(f"Job {result.job.id} runs until it is canceled.")
         elif result.text is not None and self._format is None and not self._out.as_json:
             self._out.say(result.text)
-        elif result.kind == "rows" or self._out.as_json:
+        elif result.kind == "snapshot" and self._out.as_json and self._format is None:
+            from tablestore.cli.rows.landedrows import landed_rows
             from tablestore.cli.rows.rowsink import write_rows
 
-            self._endless = result if result.is_endless else None
-            batches = _as_they_come(result) if result.is_endless else result.to_batches()
-            write_rows(self._out, result.schema, batches, row_format=self._format, draw=not result.is_endless)
-            self._endless = None
-            if self._is_ended:
-                raise Interrupted
+            rows = landed_rows(result, self._seconds)
+            write_rows(self._out, rows.schema, rows.to_batches())
+        elif result.kind == "rows" or self._out.as_json:
+            self._write_rows(result)
         elif result.kind == "snapshot":
-            landed = result.snapshot
-            self._out.say("Nothing to change." if landed is None else f"Snapshot {landed.id}.")
+            from tablestore.cli.rows.landedrows import landed_lines
+
+            for line in landed_lines(result, self._took()):
+                self._out.say(line)
         else:
-            self._out.say("OK")
+            self._out.say(f"OK{self._took()}")
+
+    def _write_rows(self, result: "Result") -> None:
+        from tablestore.cli.rows.rowsink import write_rows
+
+        self._endless = result if result.is_endless else None
+        read = _Counted(_as_they_come(result) if result.is_endless else result.to_batches())
+        shown = write_rows(self._out, result.schema, read, row_format=self._format, draw=not result.is_endless)
+        self._endless = None
+        if self._is_ended:
+            raise Interrupted
+        if self._out.is_terminal and result.kind == "rows":
+            first = "the first " if read.rows > shown else ""
+            self._out.note(f"{first}{shown:,} {'row' if shown == 1 else 'rows'}{self._took()}")
+
+    def _seconds(self) -> float:
+        return self._session.clock.steady_s() - self._begun_s
+
+    def _took(self) -> str:
+        return self._session.took(self._seconds())
+
+
+class _Counted:
+    """Batches, and how many rows of them were read."""
+
+    def __init__(self, batches: "Iterator[pa.RecordBatch]") -> None:
+        self._batches, self.rows = batches, 0
+
+    def __iter__(self) -> "Iterator[pa.RecordBatch]":
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def _pager() -> Callable[[str], bool] | None:
+    """The user's pager, None if there is none."""
+    words = pick_pager(os.environ, which)
+    return partial(show_in_pager, words, environ=os.environ) if words else None
 
 
 def _as_they_come(result: "Result") -> "Iterator[pa.RecordBatch]":

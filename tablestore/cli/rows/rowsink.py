@@ -128,7 +128,7 @@ def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], lim
     columns = [_cells(shown.column(position)) for position in range(shown.num_columns)]
     for cells in zip(*columns, strict=True):
         table.add_row(*(Text("NULL", style="dim") if cell is None else Text(short_ids(cell) if short else cell) for cell in cells))
-    out.show(table)
+    out.show_long(table)
     if rows.num_rows > row_limit:
         out.note(f"the first {row_limit} rows; --limit N shows more, --format json or a pipe shows all")
     return int(shown.num_rows)

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
@@ -53,6 +53,8 @@ class Output:
 
     def __init__(self, *, as_json: bool, now_millis: int) -> None:
         self.as_json, self._now = as_json, now_millis
+        # Shows text that is longer than the terminal, and returns False if it cannot.
+        self.pager: Callable[[str], bool] | None = None
 
     @lazy
     def console(self) -> "Console":
@@ -132,6 +134,16 @@ class Output:
     def show(self, renderable: "RenderableType") -> None:
         """Something rich knows how to draw."""
         self.console.print(renderable)
+
+    def show_long(self, renderable: "RenderableType") -> None:
+        """Something that rich draws, in the pager if the terminal has fewer lines."""
+        if self.pager is not None:
+            with self.console.capture() as captured:
+                self.console.print(renderable)
+            text = captured.get()
+            if text.count("\n") >= self.console.height and self.pager(text):
+                return
+        self.show(renderable)
 
     def done(self, document: Record, sentence: str) -> None:
         """Says what a command has done: a document under ``--json``, else a sentence."""

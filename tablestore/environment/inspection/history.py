@@ -3,10 +3,12 @@
     version  timestamp  user  operation  restored_version  rows_added  rows  records_added  records  schema_id
 
 ``rows`` and ``rows_added`` are those of a reader, where the commit could count them without reading; ``records`` are those in
-files, which also hold rows that later ones replace.
+files, which also hold rows that later ones replace. Behind them stand the counts of the commit
+(:class:`~tablestore.format.writecounts.WriteCounts`), NULL where it did not know.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -16,6 +18,7 @@ from tablestore.environment.result import Result, records
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.format.snapshot import Snapshot
+from tablestore.format.writecounts import COUNT_NAMES
 from tablestore.sql.statements.session import DescribeHistory
 from tablestore.store.context import TableContext
 from tablestore.table.history.restore import restored_snapshot_id
@@ -33,6 +36,7 @@ HISTORY_SCHEMA = pa.schema(
         ("records_added", pa.int64()),
         ("records", pa.int64()),
         pa.field("schema_id", pa.int64(), nullable=False),
+        *((name, pa.int64()) for name in COUNT_NAMES),
     ]
 )
 
@@ -60,4 +64,5 @@ def _row(snapshot: Snapshot) -> Mapping[str, Any]:
         "records_added": snapshot.delta_record_count,
         "records": snapshot.total_record_count,
         "schema_id": snapshot.schema_id,
+        **asdict(snapshot.counts),
     }

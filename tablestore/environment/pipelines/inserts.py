@@ -15,16 +15,17 @@ from tablestore.environment.engine import InsertTarget
 from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.pipelines.pipeline import run_statement
 from tablestore.environment.pipelines.streams import StreamInsert, check_names, stream_insert
-from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, inserted
+from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, inserted, row_counts
 from tablestore.environment.rows.insert import Insertion, plan_insert, run_insertion
 from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import TablestoreError
+from tablestore.format.snapshot import Snapshot
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.statements.rows import ExecuteStatementSet, Insert
 
-_SET_SCHEMA = pa.schema([("table", pa.string()), ("snapshot_id", pa.int64())])
+_SET_SCHEMA = pa.schema([("table", pa.string()), *SNAPSHOT_SCHEMA])
 
 
 def insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Result:
@@ -109,7 +110,7 @@ class SeveralInserts:
     hooks: tuple[JobStatusHook, ...] = ()
 
     def run(self, job: Job[Result]) -> Result:
-        snapshots: list[int | None] = []
+        snapshots: list[Snapshot | None] = []
         for one in self.inserts:
             try:
                 job.check()
@@ -117,18 +118,22 @@ class SeveralInserts:
             except TablestoreError as error:
                 _say_which(error, len(snapshots), len(self.inserts), self._landed(snapshots))
                 raise
-            snapshots.append(None if result.snapshot is None else result.snapshot.id)
-        names = [one.insertion.name for one in self.inserts]
-        return Result(pa.table({"table": names, "snapshot_id": snapshots}, schema=_SET_SCHEMA), kind=self.kind)
+            snapshots.append(result.snapshot)
+        rows = [
+            (one.insertion.name, None if snapshot is None else snapshot.id, *row_counts(snapshot))
+            for one, snapshot in zip(self.inserts, snapshots, strict=True)
+        ]
+        return Result(pa.table(list(map(pa.array, zip(*rows, strict=True))), schema=_SET_SCHEMA), kind=self.kind)
 
     def explain(self) -> str:
         total = len(self.inserts)
         parts = [f"== INSERT {place} of {total} ==\n{one.explain()}" for place, one in enumerate(self.inserts, 1)]
         return "\n\n".join(parts)
 
-    def _landed(self, snapshots: Sequence[int | None]) -> str:
+    def _landed(self, snapshots: Sequence[Snapshot | None]) -> str:
         return ", ".join(
-            f"{one.insertion.name} (snapshot {snapshot})" for one, snapshot in zip(self.inserts, snapshots, strict=False)
+            f"{one.insertion.name} (snapshot {None if snapshot is None else snapshot.id})"
+            for one, snapshot in zip(self.inserts, snapshots, strict=False)
         )
 
 

@@ -136,7 +136,7 @@ class _Plan:
         relations.where = _places(rows)
         self.query = relations.bind(rows.text, relations_by_name).made_of(source.text, rows.pieces)
         target_relations = list(_of_table(self.query, self.table))
-        self.change = replace(change, reads=_reads(target_relations))
+        self.change = replace(change, reads=_reads(target_relations), new_keys=rows.new_keys)
         self.matching = _matching(rows, relations.given_places, reads_once=len(target_relations) == 1)
         if self.matching is not None and rows.paired is not None:
             relations.where = _places(rows.paired)

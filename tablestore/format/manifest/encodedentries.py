@@ -7,6 +7,7 @@ Memory: about 1 KiB an entry, half of it the record that the manifest gets.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
+from operator import attrgetter
 from typing import cast, overload
 
 import numpy as np
@@ -20,6 +21,7 @@ from tablestore.types.arrays import numbers_of, one_chunk, places_array
 
 FEWEST_ENTRIES = 1_000
 """Fewer entries are objects."""
+_ROWS, _BYTES, _DELETES = (attrgetter(f"file.{name}") for name in ("row_count", "file_size", "delete_row_count"))
 # Records of one commit are one array, of at most 2 GiB.
 _MOST_BYTES = 1 << 30
 _ENTRIES_AT_A_TIME = 4_096
@@ -150,3 +152,24 @@ def names_of(entries: Iterable[ManifestEntry]) -> list[str]:
 def each_place(entries: Iterable[ManifestEntry]) -> Iterable[ManifestEntry]:
     """The entries, or one of each partition, bucket and number of buckets where that takes less."""
     return entries.of_each_place() if isinstance(entries, EncodedEntries) else entries
+
+
+def rows_in(entries: Sequence[ManifestEntry]) -> int:
+    """The rows of the files of entries, those that delete others too."""
+    return entries.rows if isinstance(entries, EncodedEntries) else sum(map(_ROWS, entries))
+
+
+def deleting_rows_in(entries: Sequence[ManifestEntry]) -> int | None:
+    """The rows of these files that delete others; None if one file does not say."""
+    if isinstance(entries, EncodedEntries):
+        return entries.deleted_rows
+    counts = list(map(_DELETES, entries))
+    return None if None in counts else sum(counts)
+
+
+def files_and_bytes(entries: Sequence[ManifestEntry]) -> tuple[int, int]:
+    """How many files the entries are of, and how many bytes these have."""
+    if isinstance(entries, EncodedEntries):
+        # As Python's numbers, which do not overflow.
+        return len(entries), sum(entries.columns.numbers("file_size").tolist())
+    return len(entries), sum(map(_BYTES, entries))

@@ -51,6 +51,7 @@ class RowQuery:
 
     ``source``: that of a MERGE. ``equal``: columns of target and source, without regard to case; of the target only rows count that
     have the values of a row of the source there. ``paired``: the same rows by a query over pairs of both, where there is one.
+    ``new_keys``: no row of the target has the key of a row that it inserts.
     """
 
     text: str
@@ -61,6 +62,7 @@ class RowQuery:
     source: "RowQuery | None" = None
     equal: tuple[tuple[str, str], ...] = ()
     paired: "RowQuery | None" = None
+    new_keys: bool = False
 
     def place(self, span: Span) -> Span | None:
         """The place in the statement that a place of ``text`` came from, None if it is not the user's."""

@@ -31,7 +31,7 @@ from tablestore.sql.writing.columnvalues import (
 )
 from tablestore.sql.writing.mergesides import MergeSides, merge_sides
 from tablestore.sql.writing.mergetext import looks_around
-from tablestore.sql.writing.mergeupsert import upsert_query
+from tablestore.sql.writing.mergeupsert import is_by_key, upsert_query
 from tablestore.types.datatypes import Field, RowType
 
 # Calls, casts, places and arithmetic; a subquery stands in parentheses.
@@ -127,7 +127,11 @@ class _MergeText:
             deletes=MergeAction.DELETE in actions,
             source=sides.source_query(self._statement),
             equal=() if Match.NOT_MATCHED_BY_SOURCE in sides.matches else tuple(sorted(sides.equal.pairs)),
+            new_keys=bool(target.keys) and all(self._finds_key(n) for n, c in enumerate(clauses) if c.action is MergeAction.INSERT),
         )
+
+    def _finds_key(self, clause: int) -> bool:
+        return is_by_key(self._sides, self._values[clause], self._types, clause)
 
     def _choice(self) -> list[str | Fragment]:
         """The number of the clause that is for a row."""

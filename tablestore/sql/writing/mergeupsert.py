@@ -29,7 +29,7 @@ def upsert_query(statement: str, sides: MergeSides, values: Sequence[Mapping[str
         return None
     insert = kinds.index((Match.NOT_MATCHED, MergeAction.INSERT))
     inserted, updated = values[insert], values[1 - insert]
-    if not _is_by_key(sides, inserted, types, insert) or not _gives_the_same(sides, inserted, updated):
+    if not is_by_key(sides, inserted, types, insert) or not _gives_the_same(sides, inserted, updated):
         return None
     text = RowText(statement, ())
     text.add(f"SELECT '+I' AS {quote_name(ROW_KIND)}")
@@ -41,8 +41,11 @@ def upsert_query(statement: str, sides: MergeSides, values: Sequence[Mapping[str
     return RowQuery(text=text.text, pieces=text.pieces, sets=sets, inserts=True, source=sides.source_query(statement))
 
 
-def _is_by_key(sides: MergeSides, inserted: Mapping[str, Value], types: GivenTypes, clause: int) -> bool:
-    """True if the condition compares the keys alone, and an inserted row has the key by which its source looks for a match."""
+def is_by_key(sides: MergeSides, inserted: Mapping[str, Value], types: GivenTypes, clause: int) -> bool:
+    """True if the condition compares the keys alone, and an inserted row has the key by which its source looks for a match.
+
+    ``clause``: the number of the one that inserts it, whose values have these ``types``.
+    """
 
     def finds(key: Field) -> bool:
         place = (clause, (key.name,))

@@ -13,6 +13,7 @@ and its files are removed. ``commit.timeout`` bounds the rounds, not a count. Th
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from tablestore.clock import Clock
 from tablestore.errors import (
@@ -23,16 +24,18 @@ from tablestore.errors import (
     StorageError,
     TablestoreError,
 )
-from tablestore.format.manifest.encodedentries import each_place, joined, names_of
+from tablestore.format.manifest.encodedentries import each_place, files_and_bytes, joined, names_of, rows_in
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.paths import index_path
-from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tablestore.format.snapshot import BATCH_IDENTIFIER, ROW_CHANGE_PROPERTY, CommitKind, Snapshot
+from tablestore.format.writecounts import COUNTS_PROPERTY, NO_ROWS, RowCounts, encode_counts
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.options import BUCKET
+from tablestore.store.commit.changecount import keyed_rows, overwritten_rows, unkeyed_rows
 from tablestore.store.commit.conflict import (
     changed_index,
     check_buckets,
@@ -43,7 +46,7 @@ from tablestore.store.commit.conflict import (
     check_vectors,
 )
 from tablestore.store.commit.deduplication import LANDINGS_PROPERTY, CommitDeduplication, digest_of, encode_noted_commits
-from tablestore.store.commit.metadata import merged_base, row_delta
+from tablestore.store.commit.metadata import merged_base
 from tablestore.store.commit.outcome import Outcome, SnapshotPublisher
 from tablestore.store.commit.rowcount import count_change, count_keyed, count_unkeyed, keep_count
 from tablestore.store.commit.snapshotcommit import SnapshotCommit
@@ -105,7 +108,8 @@ class CommitRequest:
     ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: no commit of ``user`` had an identifier before.
     ``prepared``: its message has crossed processes, so it may have landed before. ``plan_deletes``, ``plan_index`` and ``revise``
     are called in every round, and so is ``guard`` before them. ``replace_manifests`` gives the base list, instead of a merge of
-    small manifests. ``adds_no_row``, and what ``count_replaced`` gives behind ``revise``: see `rowcount`. ``statistics`` names a
+    small manifests. ``adds_no_row``, and what ``count_replaced`` gives behind ``revise``: see `rowcount`. ``rows``: those that it
+    inserts, updates and deletes, where the commit cannot tell or somebody knows more; see `changecount`. ``statistics`` names a
     file that is there.
     """
 
@@ -123,6 +127,7 @@ class CommitRequest:
     replaces_everything_it_meets: bool = False
     adds_no_row: bool = False
     count_replaced: Callable[[], int | None] = lambda: None
+    rows: RowCounts | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     allow_empty: bool = False
     replace_manifests: ReplaceManifests | None = None
@@ -173,6 +178,14 @@ class _Delta:
         """The entries in stored order: deletes go first, so that a file that moves to another level is not deleted after it
         was added."""
         return joined((self.deletes, self.message.entries, self.message.compact_after))
+
+    def files(self) -> tuple[Sequence[ManifestEntry], Sequence[ManifestEntry]]:
+        """The files that the table gets and those that it gives up, without those that only move to another level."""
+        message = self.message
+        if not message.compact_after:
+            return message.entries, self.deletes
+        after = {entry.file.file_name for entry in message.compact_after}
+        return (*message.entries, *message.rewritten), [entry for entry in self.deletes if entry.file.file_name not in after]
 
     def visible(self, kind: CommitKind, in_frame: Callable[[int], bool]) -> Iterable[ManifestEntry]:
         """Entries of all buckets whose changes readers see: of a compaction, those it brings into the frame (see ``producer``)."""
@@ -431,7 +444,9 @@ class Committer:
         self.manifests.flush(written)
         self.manifests.sync()
         schema_id = max(delta.message.schema_id, latest.schema_id) if latest else delta.message.schema_id
-        rows = row_delta(delta.entries)
+        rows = rows_in(delta.message.entries) + rows_in(delta.message.compact_after) - rows_in(delta.deletes)
+        total = (latest.total_record_count if latest else 0) + rows
+        counts = self._row_count(request, delta, latest, total)
         now_ms = self.clock.now_ms()
         return Snapshot(
             uuid=uuid,
@@ -450,17 +465,21 @@ class Committer:
             commit_kind=request.kind,
             # Ids order snapshots; times must never contradict them, whatever the clocks of two writers say.
             time_millis=max(now_ms, latest.time_millis + 1) if latest else now_ms,
-            total_record_count=(latest.total_record_count if latest else 0) + rows,
+            total_record_count=total,
             delta_record_count=rows,
-            changelog_record_count=row_delta(changelog) if changelog else None,
+            changelog_record_count=rows_in(changelog) if changelog else None,
             watermark=latest.watermark if latest else None,
             statistics=request.statistics or (latest.statistics if latest and latest.schema_id == schema_id else None),
-            properties={**self._properties(request, delta, latest), **self._row_count(request, delta, latest)},
+            properties={
+                **self._properties(request, delta, latest),
+                **counts,
+                COUNTS_PROPERTY: self._counts(request, delta, latest, counts.get(ROW_CHANGE_PROPERTY)),
+            },
             operation=request.operation,
         )
 
     def _properties(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
-        visible = (entry.partition for entry in delta.visible(request.kind, self.in_frame))
+        visible = map(attrgetter("partition"), delta.visible(request.kind, self.in_frame))
         properties = {**request.properties, **self.settings.tracking.notes(request.kind, visible)}
         if latest is not None and LOG_OFFSETS_PROPERTY in latest.properties:
             # A lower bound stays one, so commits without an offset of their own copy it.
@@ -486,17 +505,39 @@ class Committer:
         properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
         return properties
 
-    def _row_count(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
-        total = (latest.total_record_count if latest else 0) + row_delta(delta.entries)
+    def _row_count(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None, total: int) -> dict[str, str]:
         if not self.is_keyed:
             return count_unkeyed(latest, total, delta.index_before, delta.index_before if delta.index is None else delta.index)
+        new_files = joined((delta.message.entries, delta.message.compact_after))
         if not self.settings.shows_new_rows:
             is_counted = self.settings.takes_up_new_rows and request.kind is CommitKind.APPEND and request.adds_no_row
-            return count_change(delta.entries) if is_counted else {}
+            return count_change(new_files) if is_counted else {}
         if request.kind.keeps_rows:
             return keep_count(latest)
-        replaced = request.count_replaced()
-        return count_keyed(latest, total, delta.entries, self.keys, adds_no_row=request.adds_no_row, replaced=replaced)
+        return count_keyed(
+            latest,
+            total,
+            new_files,
+            self.keys,
+            removes_files=bool(delta.deletes),
+            adds_no_row=request.adds_no_row,
+            replaced=request.count_replaced(),
+        )
+
+    def _counts(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None, row_change: str | None) -> str:
+        """What the snapshot says that its commit did."""
+        written, change = delta.message.entries, None if row_change is None else int(row_change)
+        added, removed = delta.files()
+        if request.rows is not None or request.kind.keeps_rows:
+            rows = request.rows or NO_ROWS
+        elif not self.is_keyed:
+            removes = bool(removed) or delta.index is not None
+            rows = unkeyed_rows(written, removes=removes, row_change=change, adds_no_row=request.adds_no_row)
+        elif request.kind is CommitKind.OVERWRITE:
+            rows = overwritten_rows(written, removed, delta.index_before, self.keys, row_change=change)
+        else:
+            rows = keyed_rows(latest, written, self.keys, row_change=change, adds_no_row=request.adds_no_row)
+        return encode_counts(rows, files_and_bytes(added), files_and_bytes(removed))
 
     def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
         where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier

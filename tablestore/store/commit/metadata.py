@@ -9,7 +9,6 @@ All is pure but :func:`merged_base`, which reads and writes manifests.
 
 from collections.abc import Sequence
 
-from tablestore.format.manifest.encodedentries import EncodedEntries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.store.manifests import Manifests, WrittenMetadata
@@ -78,10 +77,3 @@ def cancel_pairs(entries: Sequence[ManifestEntry], *, keep_deletes: bool) -> lis
         elif added.pop(entry.identity, None) is None:
             deletes.append(entry)
     return [*(deletes if keep_deletes else ()), *added.values()]
-
-
-def row_delta(entries: Sequence[ManifestEntry]) -> int:
-    """The rows of the files that are added, minus those of the files that are deleted."""
-    if isinstance(entries, EncodedEntries):
-        return entries.rows
-    return sum(entry.file.row_count if entry.kind is EntryKind.ADD else -entry.file.row_count for entry in entries)

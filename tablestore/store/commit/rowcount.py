@@ -17,9 +17,9 @@ from itertools import pairwise
 import pyarrow as pa
 
 from tablestore.format.manifest.bucketsums import are_apart
-from tablestore.format.manifest.encodedentries import EncodedEntries
+from tablestore.format.manifest.encodedentries import EncodedEntries, deleting_rows_in, rows_in
 from tablestore.format.manifest.indexmanifest import IndexEntry
-from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.rowcolumns import has_order, row_field
 from tablestore.format.snapshot import ROW_CHANGE_PROPERTY, ROWS_PROPERTY, Snapshot
 from tablestore.lsm.keyorder import KeyOrder
@@ -30,7 +30,7 @@ def count_unkeyed(
     before: Snapshot | None, total_record_count: int, index_before: Iterable[IndexEntry], index_after: Iterable[IndexEntry]
 ) -> dict[str, str]:
     """The properties that count the rows of an append table; none where a foreign vector does not say how many rows it marks."""
-    marked_before, marked_after = _marked_rows(index_before), _marked_rows(index_after)
+    marked_before, marked_after = marked_rows(index_before), marked_rows(index_after)
     if marked_before is None or marked_after is None:
         return {}
     rows_before = (before.total_record_count if before else 0) - marked_before
@@ -40,9 +40,10 @@ def count_unkeyed(
 def count_keyed(
     before: Snapshot | None,
     total_record_count: int,
-    entries: Sequence[ManifestEntry],
+    new_files: Sequence[ManifestEntry],
     keys: KeyOrder,
     *,
+    removes_files: bool,
     adds_no_row: bool,
     replaced: int | None = None,
 ) -> dict[str, str]:
@@ -52,24 +53,19 @@ def count_keyed(
     ``replaced``: how many of its rows were in the table, where it has looked.
     """
     rows_before = before.rows if before else 0
-    new_files: Sequence[ManifestEntry]
-    if isinstance(entries, EncodedEntries):
-        new_files, written, deleted = entries, entries.rows, entries.deleted_rows
-    else:
-        new_files = [entry for entry in entries if entry.kind is EntryKind.ADD]
-        written, deleted = sum(entry.file.row_count for entry in new_files), _deleted_rows(new_files)
-    if deleted == 0 and total_record_count == written and _holds_each_key_once(new_files, keys):
+    written, deleted = rows_in(new_files), deleting_rows_in(new_files)
+    if deleted == 0 and total_record_count == written and holds_each_key_once(new_files, keys):
         return _properties(rows_before, written)
-    if deleted == 0 and replaced is not None and len(new_files) == len(entries) and _holds_each_key_once(new_files, keys):
+    if deleted == 0 and replaced is not None and not removes_files and holds_each_key_once(new_files, keys):
         return _properties(rows_before, None if rows_before is None else rows_before + written - replaced, written - replaced)
-    if deleted is None or (entries and not adds_no_row):
+    if deleted is None or ((new_files or removes_files) and not adds_no_row):
         return {}
     return _properties(rows_before, None if rows_before is None else rows_before - deleted, -deleted)
 
 
-def count_change(entries: Sequence[ManifestEntry]) -> dict[str, str]:
+def count_change(new_files: Sequence[ManifestEntry]) -> dict[str, str]:
     """The property that says by how many rows a commit changes a keyed table, all of whose rows were in it."""
-    deleted = _deleted_rows([entry for entry in entries if entry.kind is EntryKind.ADD])
+    deleted = deleting_rows_in(new_files)
     return {} if deleted is None else _properties(None, None, -deleted)
 
 
@@ -85,17 +81,14 @@ def _properties(before: int | None, after: int | None, change: int | None = None
     return {key: str(count) for key, count in counts.items() if count is not None}
 
 
-def _marked_rows(index: Iterable[IndexEntry]) -> int | None:
+def marked_rows(index: Iterable[IndexEntry]) -> int | None:
+    """The rows that the deletion vectors of a snapshot mark; None where a foreign one does not say."""
     marked = [vector.cardinality for entry in index for vector in entry.deletion_vectors or ()]
     return None if None in marked else sum(count or 0 for count in marked)
 
 
-def _deleted_rows(files: Sequence[ManifestEntry]) -> int | None:
-    deleted = [entry.file.delete_row_count for entry in files]
-    return None if None in deleted else sum(count or 0 for count in deleted)
-
-
-def _holds_each_key_once(files: Sequence[ManifestEntry], keys: KeyOrder) -> bool:
+def holds_each_key_once(files: Sequence[ManifestEntry], keys: KeyOrder) -> bool:
+    """True if no key is in two of the files, as their bounds tell; False also where it may not be."""
     if isinstance(files, EncodedEntries) and _are_apart(files, keys):
         return True
     buckets = defaultdict(list)

@@ -70,6 +70,7 @@ class MergePlan:
             deletes="DELETE" in actions,
             sets=tuple(name for name in self.fields if name in sets),
             reads=reads,
+            new_keys=self._finds_keys(),
         )
 
     def needed(self, context: TableContext) -> tuple[str, ...]:
@@ -102,6 +103,14 @@ class MergePlan:
             if name in self.keys and same and isinstance(kind, AtomicType) and kind.root in _PLAIN_ROOTS:
                 source_columns.setdefault(name, source)
         return source_columns if self.keys and set(source_columns) == set(self.keys) else None
+
+    def _finds_keys(self) -> bool:
+        """True if rows are looked for by their key, and those without a match are inserted with the key that was looked for."""
+        key = self.key_of_source()
+        if key is None or self.rest or len(self.equal) != len(self.keys):
+            return False
+        inserts = [clause.sets.expressions for clause in self.clauses if clause.action == "INSERT"]
+        return all(sets.get(name) == Column(source, SOURCE) for sets in inserts for name, source in key.items())
 
     def is_upsert(self, context: TableContext) -> bool:
         """True if all rows of the source are written, whatever the table holds."""

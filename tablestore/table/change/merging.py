@@ -12,7 +12,7 @@ Memory: the source, one portion of the table, and so many pairs at once as :data
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -63,7 +63,9 @@ def run_merge(merge: MergeStatement) -> Snapshot | None:
 def _merge(merge: MergeStatement, plan: MergePlan, bounds: Predicate | None, base: Snapshot | None) -> Snapshot | None:
     context = merge.context
     base = settled(context, base)
-    change = plan.change(FALSE if plan.is_upsert(context) else bounds)
+    change = plan.change(bounds)
+    if plan.is_upsert(context):
+        change = replace(change, reads=FALSE, new_keys=False)
     with context.reading():
         job = ChangeJob.of(context, change, base)
         return run_changes(context, merge.log, job, _Run(merge, plan, bounds, base).changes())

@@ -15,6 +15,7 @@ from tablestore.errors import ConflictError, InvalidInputError, UnsupportedError
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
+from tablestore.format.writecounts import NO_ROWS
 from tablestore.log.opening import ChangeLogs
 from tablestore.log.port import ChangeLog
 from tablestore.options import BUCKET
@@ -99,7 +100,9 @@ def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
 
     plan = plan_scan(context, snapshot, wanted=WantedFiles(in_place=lambda place: place[0] == partition))
     reader = SplitReader.whole(context, context.schema.field_names, None)
-    effect = overwriting(plan_deletes=plan_deletes, replaces=lambda candidate: candidate == partition, keeps_rows=True)
+    effect = overwriting(
+        plan_deletes=plan_deletes, replaces=lambda candidate: candidate == partition, keeps_rows=True, rows=NO_ROWS
+    )
     with TableWriter(context, log, replaces=True) as writer:
         for split in plan.splits:
             for batch in reader.read(split):

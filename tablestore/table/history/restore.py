@@ -21,6 +21,7 @@ from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import MAIN_BRANCH, schema_path
 from tablestore.format.snapshot import Snapshot
+from tablestore.format.writecounts import UNKNOWN_ROWS
 from tablestore.log.opening import ChangeLogs
 from tablestore.log.port import ChangeLog
 from tablestore.store.commit.conflict import StalePlan
@@ -152,7 +153,9 @@ def _restore_once(
         live_index = manifests.read_index(latest) if latest is not None else ()
         return restored_index(index_then, live_index, renamed, index_files)
 
-    effect = overwriting(plan_deletes=plan_deletes, plan_index=plan_index, properties=properties, keeps_rows=True)
+    effect = overwriting(
+        plan_deletes=plan_deletes, plan_index=plan_index, properties=properties, keeps_rows=True, rows=UNKNOWN_ROWS
+    )
     return commit_message(context, log, replace(message, entries=copies), effect, Origin(user=context.ids.uuid()))
 
 

@@ -16,7 +16,9 @@ from functools import partial
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.writecounts import RowCounts
 from tablestore.log.port import ChangeLog
+from tablestore.store.commit.changecount import changed_rows
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
@@ -38,14 +40,15 @@ def commit_change(
     removed: RemovedRows,
     replaced: Sequence[ManifestEntry] = (),
     *,
+    rows: RowCounts,
     note: CommitNote | None = None,
     prepared: bool = False,
 ) -> Snapshot | None:
     """Commit the messages of a statement's tasks; None if no row changed.
 
     ``replaced``: the ADD entries of files of ``base`` that the message has without their ``removed`` rows; where there are none,
-    the rows are marked. ``prepared``: the messages have crossed processes. Raises StalePlan, ConflictError, InvalidInputError of
-    kind ``second-match``; nothing is visible then.
+    the rows are marked. ``rows``: those that the statement changes, as its tasks counted them. ``prepared``: the messages have
+    crossed processes. Raises StalePlan, ConflictError, InvalidInputError of kind ``second-match``; nothing is visible then.
     """
     if context.schema.is_keyed:
         try:
@@ -63,7 +66,8 @@ def commit_change(
         check_unchanged(context, base, latest, change.reads)
         return matches_in(context, latest, removed)
 
-    effect = Effect(operation=change.operation, plan_deletes=plan_deletes, adds_no_row=not change.inserts)
+    rows_changed = changed_rows(rows, new_keys=change.new_keys or not context.schema.is_keyed)
+    effect = Effect(operation=change.operation, plan_deletes=plan_deletes, adds_no_row=not change.inserts, rows=rows_changed)
     if replaced:
         effect = replace(effect, kind=CommitKind.OVERWRITE)
     elif removed:

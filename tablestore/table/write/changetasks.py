@@ -11,10 +11,12 @@ take, the same values are in :mod:`tablestore.distributed.change`.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import pyarrow as pa
 
 from tablestore.format.snapshot import Snapshot
+from tablestore.format.writecounts import NO_ROWS, RowCounts
 from tablestore.log.port import ChangeLog
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
@@ -65,11 +67,13 @@ class ChangeJob:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMessage:
-    """The files that a task wrote, the rows that it removes, and the names of the files that its new ones take the place of."""
+    """The files that a task wrote, the rows that it removes, the names of the files that its new ones take the place of, and how
+    many rows it changes."""
 
     message: CommitMessage
     removed: RemovedRows = field(default_factory=RemovedRows, compare=False)
     replaced: tuple[str, ...] = ()
+    rows: RowCounts = NO_ROWS
 
 
 def run_changes(
@@ -91,7 +95,7 @@ def write_changes(
     with ChangeWriter(job.at_schema(context), log, job.change, start=job.start(task_index)) as writer:
         for batch in rows:
             writer.write(batch)
-        return ChangeMessage(job.signed(writer.prepare()), writer.removed)
+        return ChangeMessage(job.signed(writer.prepare()), writer.removed, rows=writer.rows)
 
 
 def files_to_rewrite(context: TableContext, job: ChangeJob, messages: Iterable[ChangeMessage]) -> list[MatchedRows]:
@@ -140,7 +144,8 @@ def commit_changes(
     message = merge_messages([part.message for part in written])
     assert message is not None, "there is a message at least"
     replaced = [match.entry for match in matches]
-    return commit_change(context, log, job.change, job.base, message, removed, replaced, note=note, prepared=prepared)
+    rows = RowCounts(*map(sum, zip(*map(attrgetter("rows"), written), strict=True)))
+    return commit_change(context, log, job.change, job.base, message, removed, replaced, rows=rows, note=note, prepared=prepared)
 
 
 def _not_replaced(matches: Sequence[MatchedRows], written: Iterable[ChangeMessage]) -> list[MatchedRows]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
+from tablestore.format.writecounts import RowCounts
 from tablestore.log.port import ChangeLog
 from tablestore.lsm.functions.survivors import comes_before
 from tablestore.lsm.gather import take_rows
@@ -45,6 +46,7 @@ class ChangeWriter:
         self._columns = ChangeColumns.of(context)
         self._writer = TableWriter(context, log, start=start, once=context.schema.is_keyed)
         self.removed = RemovedRows()
+        self._counts = np.zeros(len(RowKind), np.int64)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
         """Take rows. Raises InvalidInputError for rows that do not fit; of kind ``second-match`` for a row that came before."""
@@ -70,6 +72,13 @@ class ChangeWriter:
         else:
             system = {ROW_KIND_COLUMN, ROW_BEFORE_COLUMN} if self._columns.before else {ROW_KIND_COLUMN}
             self._writer.change(table.drop_columns(sorted(system & set(table.column_names))), kinds)
+        self._counts += counts
+
+    @property
+    def rows(self) -> RowCounts:
+        """The rows that came in, by kind."""
+        kinds = self._counts[[RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE]]
+        return RowCounts._make([*kinds.tolist(), int(kinds.sum())])
 
     def prepare(self) -> CommitMessage:
         """The files written, as a value for a committer."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.writecounts import RowCounts
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.options import is_materialized
 from tablestore.store.commit.committer import CommitRequest, Guard, PlanDeletes, PlanIndex
@@ -31,7 +32,7 @@ class CommitNote:
 class Effect:
     """The effect of a commit besides adding rows. ``replaces``: the partitions that an overwrite empties. ``keeps_rows``: they
     stay what they are or were, so that materialized tables take it too. ``adds_no_row``: it replaces or deletes rows that
-    it has read, and adds no other."""
+    it has read, and adds no other. ``rows``: those that it inserts, updates and deletes, where that is not what its files tell."""
 
     kind: CommitKind = CommitKind.APPEND
     operation: str = "WRITE"
@@ -43,6 +44,7 @@ class Effect:
     properties: Mapping[str, str] | None = None
     keeps_rows: bool = False
     adds_no_row: bool = False
+    rows: RowCounts | None = None
 
 
 def overwriting(
@@ -52,6 +54,7 @@ def overwriting(
     replaces: Callable[[bytes], bool] | None = None,
     properties: Mapping[str, str] | None = None,
     keeps_rows: bool = False,
+    rows: RowCounts | None = None,
 ) -> Effect:
     """The effect of an overwrite."""
     return Effect(
@@ -63,6 +66,7 @@ def overwriting(
         replaces_everything_it_meets=True,
         properties=properties,
         keeps_rows=keeps_rows,
+        rows=rows,
     )
 
 
@@ -122,6 +126,7 @@ def commit_message(
         plan_index=dynamic.plan_index if dynamic else effect.plan_index,
         revise=keep.revise if keep else revise,
         adds_no_row=effect.adds_no_row,
+        rows=effect.rows,
         count_replaced=keep.replaced if keep else lambda: None,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
         properties={**log.properties(), **(effect.properties or {}), **origin.note.properties},

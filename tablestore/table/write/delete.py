@@ -67,10 +67,16 @@ def _delete_rewriting(context: TableContext, writer: TableWriter, base: Snapshot
         check_unchanged(context, base, latest, predicate)
         return replaced
 
-    return writer.commit_as(Effect(kind=CommitKind.OVERWRITE, operation="DELETE", plan_deletes=plan_deletes))
+    return writer.commit_as(Effect(kind=CommitKind.OVERWRITE, operation="DELETE", plan_deletes=plan_deletes, adds_no_row=True))
 
 
 def _delete_marking(context: TableContext, writer: TableWriter, predicate: Predicate) -> Snapshot | None:
     delete = MarkingDelete(context, MatchingRows(context, predicate))
-    effect = Effect(kind=CommitKind.OVERWRITE, operation="DELETE", plan_deletes=delete.plan_deletes, plan_index=delete.plan_index)
+    effect = Effect(
+        kind=CommitKind.OVERWRITE,
+        operation="DELETE",
+        plan_deletes=delete.plan_deletes,
+        plan_index=delete.plan_index,
+        adds_no_row=True,
+    )
     return writer.commit_as(effect)

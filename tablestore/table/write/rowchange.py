@@ -36,7 +36,7 @@ class RowChange:
     """A statement: ``operation`` is UPDATE, DELETE or MERGE, ``sets`` the columns that its updates assign, none without updates.
 
     ``reads``: a condition that holds for every row of the table that it reads, and would for those that it looks for in vain; None:
-    it reads the whole table.
+    it reads the whole table. ``new_keys``: it has looked for the keys of the rows that it inserts, and no row has them.
     """
 
     operation: str
@@ -44,6 +44,7 @@ class RowChange:
     deletes: bool = False
     sets: tuple[str, ...] = ()
     reads: Predicate | None = None
+    new_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

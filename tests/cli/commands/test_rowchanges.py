@@ -10,6 +10,12 @@ from tests.support.commandline import Ran
 Run = Callable[..., Ran]
 
 
+def outcome(ran: Ran) -> tuple[object, ...]:
+    """The table, the rows and the snapshot that a command tells of; the others are in test_what_happened."""
+    said = json.loads(ran.out)
+    return said["table"], said["rows"], said["snapshot"]
+
+
 @pytest.fixture
 def table(run: Run) -> None:
     run("db", "create", "shop")
@@ -21,7 +27,7 @@ def table(run: Run) -> None:
         '{"id": 2, "item": "it\'s", "price": null, "day": null}',
         "--json",
     )
-    assert json.loads(done.out) == {"table": "shop.t", "rows": 2, "snapshot": 1}
+    assert outcome(done) == ("shop.t", 2, 1)
 
 
 def rows(run: Run) -> list[dict[str, object]]:
@@ -59,7 +65,7 @@ def test_an_update_shows_what_it_would_do_and_waits_for_yes(run: Run, table: Non
     assert "price = price * 2, item = upper(item) in 1 row(s) of shop.t" in " ".join(shown.out.split())
     plan = json.loads(run(*given, "--json", code=3).out)
     assert plan["needs"] == "--yes" and plan["plan"]["rows"] == 1
-    assert json.loads(run(*given, "--yes", "--json").out) == {"table": "shop.t", "rows": 1, "snapshot": 2}
+    assert outcome(run(*given, "--yes", "--json")) == ("shop.t", 1, 2)
     assert [(row["item"], row["price"]) for row in rows(run)] == [("INK", "16.00"), ("it's", None)]
 
 
@@ -67,7 +73,7 @@ def test_a_delete_takes_a_condition_or_all(run: Run, table: None) -> None:
     assert "--where" in run("delete", "shop.t", "--yes", code=2).err
     assert "no snapshot" in run("delete", "shop.t", "--where", "upper(item) = 'PEN'", "--yes").out
     assert "Deleted 1 row(s) of shop.t (snapshot 2)" in run("delete", "shop.t", "--where", "day < '2027-01-01'", "--yes").out
-    assert json.loads(run("delete", "shop.t", "--all", "--yes", "--json").out) == {"table": "shop.t", "rows": 1, "snapshot": 3}
+    assert outcome(run("delete", "shop.t", "--all", "--yes", "--json")) == ("shop.t", 1, 3)
     assert rows(run) == []
 
 

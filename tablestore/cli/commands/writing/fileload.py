@@ -5,7 +5,7 @@ they fall into, in one commit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from tablestore.cli.rows.jsonlines import MissingValues
 from tablestore.cli.rows.rowformat import ReadSettings, looks_like_rows
 from tablestore.cli.rows.rowsource import RowSource, open_rows, schema_of_file
 from tablestore.cli.text.render import Bar
+from tablestore.format.writecounts import NOTHING_DONE, WriteCounts, together
 from tablestore.lsm.missingchoice import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.table.write.writer import lost_columns
@@ -56,12 +57,14 @@ class Loaded:
     rows: int = 0
     committed_rows: int = 0
     snapshot_ids: list[int]
+    counts: WriteCounts = NOTHING_DONE
 
     def committed(self, snapshot: ts.Snapshot | None) -> None:
         """All rows so far are committed."""
         self.committed_rows = self.rows
         if snapshot is not None:
             self.snapshot_ids.append(snapshot.id)
+            self.counts = together((self.counts, snapshot.counts))
 
 
 def load(session: CommandRun, request: Load, bar: Bar, *, yes: bool) -> tuple[Mapping[str, Any], str]:
@@ -85,9 +88,16 @@ def load(session: CommandRun, request: Load, bar: Bar, *, yes: bool) -> tuple[Ma
                 f"{loaded.snapshot_ids[-1]}); rows after them were not"
             )
         raise
-    document = {"table": table.name, "rows": loaded.rows, "files": list(files), "snapshots": loaded.snapshot_ids}
+    document = {
+        "table": table.name,
+        "rows": loaded.rows,
+        "files": list(files),
+        "snapshots": loaded.snapshot_ids,
+        **asdict(loaded.counts),
+        "seconds": session.seconds,
+    }
     commits = f"snapshot {loaded.snapshot_ids[-1]}" if loaded.snapshot_ids else "no snapshot: there were no rows"
-    return document, f"Imported {loaded.rows:,} rows into {table.name} ({commits})."
+    return document, f"Imported {loaded.rows:,} rows into {table.name} ({commits}{session.took()})."
 
 
 def _opened(session: CommandRun, name: str, first: str) -> ts.Table:

@@ -1,5 +1,6 @@
 """``tablestore insert``, ``update`` and ``delete``: a few rows of a table, from the command line."""
 
+from dataclasses import asdict
 from functools import partial
 from io import BytesIO
 from typing import Annotated
@@ -10,6 +11,7 @@ import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import CommandRun, TableName, Yes, command, parse_pairs
 from tablestore.cli.commands.writing.loading import MissingOption
+from tablestore.format.writecounts import NOTHING_DONE
 from tablestore.lsm.missingchoice import MissingColumns
 
 app = typer.Typer()
@@ -88,7 +90,8 @@ def update(
     plan = {"table": table.name, "rows": count, "set": assignments, "where": condition}
     session.confirm(yes, f"Sets {sets} in {_rows(count, table, condition)}.", plan)
     snapshot = table.update(assignments, condition)
-    _say(session, table, snapshot, f"Updated {count if snapshot else 0:,} row(s) of {table.name}", count if snapshot else 0)
+    changed = _affected(snapshot, count)
+    _say(session, table, snapshot, f"Updated {changed:,} row(s) of {table.name}", changed)
 
 
 @command(
@@ -104,7 +107,8 @@ def delete(session: CommandRun, name: TableName, where: Where = None, every: All
     count = table.scan(filter=condition).count()
     session.confirm(yes, f"Deletes {_rows(count, table, condition)}.", {"table": table.name, "rows": count, "where": condition})
     snapshot = table.delete("TRUE" if condition is None else condition)
-    _say(session, table, snapshot, f"Deleted {count if snapshot else 0:,} row(s) of {table.name}", count if snapshot else 0)
+    changed = _affected(snapshot, count)
+    _say(session, table, snapshot, f"Deleted {changed:,} row(s) of {table.name}", changed)
 
 
 def _condition(where: str | None, every: bool) -> str | None:
@@ -117,7 +121,17 @@ def _rows(count: int, table: "ts.Table", condition: str | None) -> str:
     return f"{count:,} row(s) of {table.name}" + ("" if condition is None else f", those where {condition}")
 
 
+def _affected(snapshot: "ts.Snapshot | None", counted: int) -> int:
+    """The rows that a commit changed: those that were ``counted`` before it, where it does not know."""
+    if snapshot is None:
+        return 0
+    affected = snapshot.counts.rows_affected
+    return counted if affected is None else affected
+
+
 def _say(session: CommandRun, table: "ts.Table", snapshot: "ts.Snapshot | None", sentence: str, rows: int) -> None:
-    document = {"table": table.name, "rows": rows, "snapshot": None if snapshot is None else snapshot.id}
-    landed = "no snapshot: nothing changed" if snapshot is None else f"snapshot {snapshot.id}"
-    session.out.done(document, f"{sentence} ({landed}).")
+    counts = NOTHING_DONE if snapshot is None else snapshot.counts
+    landed = None if snapshot is None else snapshot.id
+    document = {"table": table.name, "rows": rows, "snapshot": landed, **asdict(counts), "seconds": session.seconds}
+    outcome = "no snapshot: nothing changed" if snapshot is None else f"snapshot {snapshot.id}"
+    session.out.done(document, f"{sentence} ({outcome}{session.took()}).")
