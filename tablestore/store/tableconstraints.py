@@ -14,9 +14,11 @@ import pyarrow as pa
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.store.context import TableContext
+from tablestore.types.datatypes import AtomicType
 from tablestore.types.filter.constraints import INVALID, Constraint, parse_constraints, violations
 from tablestore.types.schema import TableSchema
 
+_TELLING = 3
 _WRITTEN_VALUES = frozenset({"last_value", "last_non_null_value", "first_value", "first_non_null_value", "max", "min"})
 """Functions whose result is one of the values that were written, or NULL."""
 
@@ -28,6 +30,12 @@ def constraints_of(context: TableContext) -> tuple[Constraint, ...]:
 
 def _parsed(context: TableContext) -> tuple[Constraint, ...]:
     return parse_constraints(context.schema.options, context.schema.fields)
+
+
+def telling_columns(schema: TableSchema) -> tuple[str, ...]:
+    """The columns by which a message names a row: the key, else the first few that are not nested."""
+    flat = [field.name for field in schema.fields if isinstance(field.type, AtomicType)]
+    return schema.primary_keys or tuple(flat[:_TELLING])
 
 
 def check_constraints(schema: TableSchema, merge: MergeFunction | None, table: str) -> None:
@@ -61,8 +69,7 @@ def _check_kept(constraint: Constraint, schema: TableSchema, merge: MergeFunctio
 def _not_kept(constraint: Constraint, merge: MergeFunction, table: str, why: str) -> UnsupportedError:
     return UnsupportedError(
         f"table {table}: {constraint} compares the rows that are written, and with merge-engine {merge.engine} that says nothing "
-        f"of the rows that are read: {why}. There a CHECK names key columns, or one other column whose value is one of those written "
-        "and which may be NULL",
+        f"of the rows that are read: {why}. There a CHECK names key columns, or one other column whose value is one of those "
+        "written and which may be NULL",
         kind=INVALID,
     )
-

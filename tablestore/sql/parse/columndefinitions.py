@@ -87,6 +87,8 @@ def check_constraint(cursor: Cursor, name: str | None = None, column: str | None
 def key_constraint(cursor: Cursor) -> tuple[str | None, tuple[str, ...]]:
     """Takes ``[CONSTRAINT name] PRIMARY KEY (column, …) [NOT ENFORCED]``: the name, and the columns."""
     name = cursor.name("the name of the constraint") if cursor.accept("CONSTRAINT") else None
+    if cursor.sees("CHECK"):
+        raise cursor.unsupported("a materialized table has no CHECK: its rows are those of its query, which may leave rows out")
     if cursor.next.key in _OTHER_CONSTRAINTS:
         raise cursor.unsupported(f"a constraint {cursor.next.key} is not supported; PRIMARY KEY (…) NOT ENFORCED and CHECK (…) are")
     cursor.expect("PRIMARY", "KEY")

@@ -8,8 +8,8 @@ bytes or those of another alteration. An error before the publish means that not
 
 Two checks follow the publish. The schema that ours builds on must still be there; otherwise the table was dropped meanwhile, and
 ours is removed. And a change that is valid only while the table is empty, its files are compacted, or its rows hold a constraint,
-is fenced: an empty snapshot is committed on top of the newest one, so that a writer with the old schema loses its race and reads the
-new one. If rows have landed before the fence that the change does not bear, one more schema takes the alteration back.
+is fenced: an empty snapshot is committed on top of the newest one, so that a writer with the old schema loses its race and reads
+the new one. If rows have landed before the fence that the change does not bear, one more schema takes the alteration back.
 """
 
 from collections.abc import Callable, Iterator, Sequence

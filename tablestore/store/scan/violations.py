@@ -8,6 +8,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.tableconstraints import telling_columns
 from tablestore.types.filter.constraints import CONSTRAINT, Constraint, shown_values
 from tablestore.types.schema import POSTPONE_BUCKET
 
@@ -22,7 +23,7 @@ def check_rows(context: TableContext, snapshot: Snapshot | None, constraint: Con
             "table.compact(full=True), and repeat",
             kind=CONSTRAINT,
         )
-    names = tuple(dict.fromkeys((*context.schema.primary_keys, *constraint.columns)))
+    names = tuple(dict.fromkeys((*telling_columns(context.schema), *constraint.columns)))
     reader = SplitReader.of(context, names, constraint.violation)
     with context.reading():
         for split in plan_scan(context, snapshot, constraint.violation).splits:

@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.store.context import TableContext
-from tablestore.store.tableconstraints import constraints_of
+from tablestore.store.tableconstraints import constraints_of, telling_columns
 from tablestore.types.arrays import Kinds, Places, retracts
 from tablestore.types.filter.constraints import CONSTRAINT, Constraint, shown_values, violations, violations_of_each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowConstraints:
-    """The constraints of one table. ``key``: the columns by which a message names a row, none where rows have no key."""
+    """The constraints of one table. ``telling``: the columns by which a message names a row."""
 
     table: str
-    key: tuple[str, ...]
+    telling: tuple[str, ...]
     constraints: tuple[Constraint, ...]
 
     @classmethod
@@ -66,13 +66,11 @@ class RowConstraints:
         first: int | None,
     ) -> InvalidInputError:
         number = place if places is None else int(places[place])
-        of_rows = f"the row with {shown_values(rows, place, self.key)}" if self.key else ""
-        if first is not None:
-            counted = f"row {first + number} (the first is 0)"
-            of_rows = f"{counted}, {of_rows}" if of_rows else counted
-        others = "" if count == 1 else f"; so do {count - 1} more of {rows.num_rows} rows that came with it"
+        counted = "the row" if first is None else f"row {first + number} (the first is 0)"
+        telling = f" with {shown_values(rows, place, self.telling)}" if self.telling else ""
+        others = "" if count == 1 else f"; so do {count - 1} more of the {rows.num_rows} rows that came with it"
         return InvalidInputError(
-            f"table {self.table}: {of_rows or 'a row'} violates the {constraint}: "
+            f"table {self.table}: {counted}{telling} violates the {constraint}: "
             f"{shown_values(rows, place, constraint.columns)}{others}. Correct such rows or leave them out, or drop the constraint "
             f"(ALTER TABLE … DROP CONSTRAINT {constraint.name})",
             kind=CONSTRAINT,
@@ -88,4 +86,6 @@ def _added(rows: pa.Table, kinds: Kinds | None) -> tuple[Places | None, pa.Table
 
 
 def _of_table(context: TableContext) -> RowConstraints:
-    return RowConstraints(table=context.files.root_uri, key=context.schema.primary_keys, constraints=constraints_of(context))
+    return RowConstraints(
+        table=context.files.root_uri, telling=telling_columns(context.schema), constraints=constraints_of(context)
+    )

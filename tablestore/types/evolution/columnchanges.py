@@ -289,7 +289,8 @@ def _check_unconstrained(state: State, column: str, action: str, way_on: str) ->
     if names := naming_constraints(state.schema.options, state.fields, column):
         raise InvalidInputError(
             f"column {column!r} cannot be {action} while the constraint {names[0]!r} looks at it: CHECK "
-            f"({state.schema.options[f'{CHECK_PREFIX}{names[0]}']:.200}); alter both together: DropCheck({names[0]!r}), {way_on}",
+            f"({state.schema.options[f'{CHECK_PREFIX}{names[0]}']:.200}); alter both together, "
+            f"DropCheck({names[0]!r}), {way_on}; in SQL DROP CONSTRAINT before it, and ADD CONSTRAINT behind it",
             kind="column-in-constraint",
         )
 

@@ -84,8 +84,8 @@ def check_never_changed(key: str) -> None:
         name = key.removeprefix(CHECK_PREFIX)
         raise InvalidInputError(
             f"the option {key!r:.100} is where a constraint is kept, which the rows of the table are compared with first: add it "
-            f"with AddCheck({name!r}, condition), drop it with DropCheck({name!r}) (in SQL ALTER TABLE … ADD CONSTRAINT … CHECK (…), "
-            "DROP CONSTRAINT …)",
+            f"with AddCheck({name!r}, condition), drop it with DropCheck({name!r}) (in SQL ALTER TABLE … ADD CONSTRAINT … CHECK "
+            "(…), DROP CONSTRAINT …)",
             kind="invalid-option",
         )
 
