@@ -20,7 +20,7 @@ from tablestore.store.context import Shared, TableContext, newest_schema, open_c
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.table import Table
-from tablestore.types.filter.constraints import parse_constraints
+from tablestore.types.filter.constraints import with_plain_texts
 from tablestore.types.newschema import new_schema
 from tablestore.types.schema import TableSchema
 from tablestore.types.userschema.usercolumns import GivenSchema, columns_of
@@ -73,8 +73,7 @@ class CreationTools:
         table_schema = named_log(table_schema, str(identifier))
         settings = table_settings(table_schema)
         if settings.constrained:
-            # Says of a constraint what is wrong with it, before anything is said of the table.
-            parse_constraints(table_schema.options, table_schema.fields)
+            table_schema = replace(table_schema, options=with_plain_texts(table_schema.options, table_schema.fields))
         check_writable(table_schema, settings, str(identifier))
         return table_schema
 

@@ -165,7 +165,8 @@ def _row_rule(context: TableContext, rule: Rule) -> _RowRule:
         column = _field(context, name)
         if not isinstance(column.type, AtomicType) or column.type.root not in TEXT_ROOTS:
             raise InvalidInputError(f"regex takes a column of texts, {name!r} is {type_to_sql(column.type)}")
-        named, violating = (column.name,), _not_matching(column.name, rule.settings["pattern"])
+        named: tuple[str, ...] = (column.name,)
+        violating = _not_matching(column.name, rule.settings["pattern"])
     else:
         predicate = parse_filter(rule.condition if rule.kind == "condition" else _predicate(rule), fields)
         assert predicate is not None, "there is a condition"

@@ -108,6 +108,13 @@ def parse_constraints(options: Mapping[str, str], fields: Sequence[Field]) -> tu
     return tuple(parse_constraint(name, checks[name], fields) for name in sorted(checks))
 
 
+def with_plain_texts(options: Mapping[str, str], fields: Sequence[Field]) -> dict[str, str]:
+    """The options of a new table, its constraints as they are kept. Raises as :func:`parse_constraints`."""
+    parse_constraints(options, fields)
+    plain = {f"{CHECK_PREFIX}{name}": stored_text(name, text, fields) for name, text in checks_of(options).items()}
+    return {**options, **plain}
+
+
 def check_constraint_name(name: object) -> None:
     """Raise InvalidInputError for a name that no constraint may have."""
     if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():

@@ -1,13 +1,17 @@
 """Constraints hold for rows that Spark's tasks write: of frames, of statements, and of streams."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 import tablestore as ts
 from tablestore.table.catalog import Catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
 
 CHECKS = {"positive": "price > 0"}
 
@@ -20,7 +24,7 @@ def rows(table: ts.Table) -> list[Any]:
     return sorted(tuple(row.values()) for row in table.refresh().scan().to_arrow().to_pylist())
 
 
-def test_a_frame_with_a_row_that_violates_a_constraint_is_not_written(spark: SparkSession, catalog: Catalog) -> None:
+def test_a_frame_with_a_row_that_violates_a_constraint_is_not_written(spark: "SparkSession", catalog: Catalog) -> None:
     table = table_of(catalog)
     frame = spark.createDataFrame([(1, 2.0), (2, -1.0)], "id BIGINT, price DOUBLE")
     with pytest.raises(Exception, match=r"'positive', CHECK \(price > 0\): price = -1.0"):
@@ -29,7 +33,7 @@ def test_a_frame_with_a_row_that_violates_a_constraint_is_not_written(spark: Spa
     assert rows(table) == [(1, 2.0)]
 
 
-def test_statements_on_spark_refuse_rows_that_violate_a_constraint(spark: SparkSession, warehouse: str) -> None:
+def test_statements_on_spark_refuse_rows_that_violate_a_constraint(spark: "SparkSession", warehouse: str) -> None:
     with ts.TableEnvironment.create(warehouse, spark=spark) as env:
         env.execute_sql("CREATE TABLE t (id BIGINT, price DOUBLE CONSTRAINT positive CHECK (price > 0))")
         env.execute_sql("INSERT INTO t SELECT id, id + 1.0D FROM range(3)")
@@ -44,7 +48,7 @@ def test_statements_on_spark_refuse_rows_that_violate_a_constraint(spark: SparkS
         assert rows(env.catalog().table("default.t")) == [(0, 1.0), (1, 2.0), (2, 3.0)]
 
 
-def test_a_stream_stops_at_a_row_that_violates_a_constraint(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
+def test_a_stream_stops_at_a_row_that_violates_a_constraint(spark: "SparkSession", catalog: Catalog, tmp_path: Path) -> None:
     source, table = catalog.create_table("shop.s", "id BIGINT, price DOUBLE"), table_of(catalog)
     source.append([{"id": 1, "price": 3.0}, {"id": 2, "price": -1.0}])
     stream = spark.readStream.format("tablestore").load(source.location).selectExpr("id", "price")

@@ -178,3 +178,9 @@ def test_a_rule_that_does_not_suit_the_table_is_named(rule: str, words: str, cat
     assert error.value.kind == "rules"
     assert "the rule '" in str(error.value)
     assert words in str(error.value)
+
+
+def test_the_rules_in_the_documents_are_rules(project: Path) -> None:
+    text = (project / "docs/guides/constraints.md").read_text(encoding="utf-8")
+    rules = parse_rules(text.partition("```toml\n")[2].partition("```")[0], "the document")
+    assert {rule.kind for rule in rules} == {"not_null", "unique", "range", "regex", "values", "foreign_key", "condition"}

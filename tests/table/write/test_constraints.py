@@ -164,6 +164,25 @@ def test_a_table_without_constraints_computes_none(catalog: ts.Catalog, monkeypa
     assert content(table) == [{**GOOD, "price": -4.0}]
 
 
+def test_a_text_is_kept_plainly_however_the_table_is_made(catalog: ts.Catalog) -> None:
+    table = catalog.create_table("d.t", SCHEMA, ["id"], checks={"c": " price > 0 -- more\n AND low > 1 "})
+    assert table.options()["tablestore.constraint.c"] == "price > 0 AND low > 1"
+
+
+def test_a_replacement_is_compared_with_its_own_constraints(catalog: ts.Catalog) -> None:
+    table = table_of(catalog)
+    table.upsert(rows(GOOD))
+    options = {"tablestore.constraint.c": "price < 0"}
+    with catalog.stage_replacement("d.t", SCHEMA, ["id"], options=options) as staged:
+        with pytest.raises(ts.InvalidInputError, match="'c'"):
+            staged.table.upsert(rows(GOOD))
+        staged.table.upsert(rows(WRONG))
+        staged.publish()
+    assert content(table) == [WRONG]
+    with pytest.raises(ts.InvalidInputError, match="'c'"):
+        table.upsert(rows(GOOD))
+
+
 # -- merge engines
 
 
