@@ -1,4 +1,4 @@
-"""Gives the constraints of an open table, and refuses those that its merge engine would not keep.
+"""Refuses constraints of a table that its merge engine would not keep.
 
 A writer compares the rows that it writes. Where rows of one key replace each other these are the rows that readers see; where they
 are computed from several (partial-update, aggregation) a row that is read need not have been written:
@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.lsm.functions.mergefunction import MergeFunction
-from tablestore.store.context import TableContext
 from tablestore.types.datatypes import AtomicType
 from tablestore.types.filter.constraints import INVALID, Constraint, parse_constraints, violations
 from tablestore.types.schema import TableSchema
@@ -21,15 +20,6 @@ from tablestore.types.schema import TableSchema
 _TELLING = 3
 _WRITTEN_VALUES = frozenset({"last_value", "last_non_null_value", "first_value", "first_non_null_value", "max", "min"})
 """Functions whose result is one of the values that were written, or NULL."""
-
-
-def constraints_of(context: TableContext) -> tuple[Constraint, ...]:
-    """The constraints of a table. Raises InvalidInputError, UnsupportedError for one that another program has put there wrong."""
-    return context.once(_parsed)
-
-
-def _parsed(context: TableContext) -> tuple[Constraint, ...]:
-    return parse_constraints(context.schema.options, context.schema.fields)
 
 
 def telling_columns(schema: TableSchema) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Looks for rows of a snapshot that violate a constraint, as readers see them.
+"""Gives the constraints of an open table, and looks for rows of a snapshot that violate one, as readers see them.
 
 Files whose statistics rule out such a row are not read. Memory: that of a read, a batch after the other.
 """
@@ -9,8 +9,17 @@ from tablestore.store.context import TableContext
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.tableconstraints import telling_columns
-from tablestore.types.filter.constraints import CONSTRAINT, Constraint, shown_values
+from tablestore.types.filter.constraints import CONSTRAINT, Constraint, parse_constraints, shown_values
 from tablestore.types.schema import POSTPONE_BUCKET
+
+
+def constraints_of(context: TableContext) -> tuple[Constraint, ...]:
+    """The constraints of a table. Raises InvalidInputError, UnsupportedError for one that another program has put there wrong."""
+    return context.once(_parsed)
+
+
+def _parsed(context: TableContext) -> tuple[Constraint, ...]:
+    return parse_constraints(context.schema.options, context.schema.fields)
 
 
 def check_rows(context: TableContext, snapshot: Snapshot | None, constraint: Constraint) -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.store.context import TableContext
-from tablestore.store.tableconstraints import constraints_of, telling_columns
+from tablestore.store.scan.violations import constraints_of
+from tablestore.store.tableconstraints import telling_columns
 from tablestore.types.arrays import Kinds, Places, retracts
 from tablestore.types.filter.constraints import CONSTRAINT, Constraint, shown_values, violations, violations_of_each
 

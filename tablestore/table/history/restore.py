@@ -30,8 +30,7 @@ from tablestore.store.datapaths import entry_directory
 from tablestore.store.history.branches import check_branch, fork_of
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.indexfiles import IndexFiles
-from tablestore.store.scan.violations import check_rows
-from tablestore.store.tableconstraints import constraints_of
+from tablestore.store.scan.violations import check_rows, constraints_of
 from tablestore.table.history.copyfiles import copy_data_file
 from tablestore.table.write.committing import Origin, check_takes_rows, commit_message, overwriting
 

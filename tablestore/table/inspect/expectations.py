@@ -19,7 +19,7 @@ from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.format.bucket import hash_columns
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
-from tablestore.store.tableconstraints import constraints_of
+from tablestore.store.scan.violations import constraints_of
 from tablestore.table.inspect.expectationrules import Rule
 from tablestore.table.read.scan import Scan
 from tablestore.types.arrays import Mask, is_true, mask_array, one_chunk
