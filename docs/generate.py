@@ -62,6 +62,8 @@ API: dict[str, tuple[str | type, ...]] = {
         "ChangeNullability",
         "ChangeComment",
         "ChangeDefault",
+        "AddCheck",
+        "DropCheck",
         "SetOption",
         "RemoveOption",
         "SetTableComment",
@@ -135,7 +137,8 @@ Given as `options={{...}}` of `create_table`, as `-o KEY=VALUE` of `tablestore t
 Sizes are written as `128 mb` (`b`, `kb`, `mb`, `gb`, `tb`, powers of 1024; a bare number is bytes), durations as `1 h` (`ms`, `s`,
 `min`, `h`, `d`; a bare number is milliseconds), names with commas between them. Keys with the prefix `fields.` set how
 [single columns are merged](../guides/merge-engines.md); those with `log.kafka.` are settings of
-[the client of the broker](../guides/kafka.md).
+[the client of the broker](../guides/kafka.md), and those with `tablestore.constraint.` are written by
+[constraints](../guides/constraints.md).
 
 {_options_table(TABLE_OPTIONS)}
 

@@ -60,11 +60,13 @@ if TYPE_CHECKING:
     from tablestore.table.write.writer import TableWriter
     from tablestore.tableenvironment import TableEnvironment
     from tablestore.types.evolution.schemachanges import (
+        AddCheck,
         AddColumn,
         ChangeComment,
         ChangeDefault,
         ChangeNullability,
         ChangeType,
+        DropCheck,
         DropColumn,
         MoveColumn,
         RemoveOption,
@@ -87,6 +89,7 @@ if os.path.isdir(os.path.join(os.path.dirname(__file__), "plainbuffer")):
 
 # name -> the module that defines it
 _LAZY = {
+    "AddCheck": "tablestore.types.evolution.schemachanges",
     "AddColumn": "tablestore.types.evolution.schemachanges",
     "Branch": "tablestore.store.history.branches",
     "Catalog": "tablestore.table.catalog",
@@ -102,6 +105,7 @@ _LAZY = {
     "Consumer": "tablestore.store.history.consumers",
     "DeadHold": "tablestore.table.creation.deadleases",
     "DeliveryReport": "tablestore.cdc.deliver.delivering",
+    "DropCheck": "tablestore.types.evolution.schemachanges",
     "DropColumn": "tablestore.types.evolution.schemachanges",
     "ExpireReport": "tablestore.store.history.expire",
     "IngestCommit": "tablestore.cdc.ingest.ingestrequest",
@@ -142,6 +146,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "AddCheck",
     "AddColumn",
     "AlreadyExistsError",
     "Branch",
@@ -160,6 +165,7 @@ __all__ = [
     "Consumer",
     "DeadHold",
     "DeliveryReport",
+    "DropCheck",
     "DropColumn",
     "ExpireReport",
     "FormatError",

@@ -30,6 +30,8 @@ DEFAULT_FUNCTION, SEQUENCE_GROUP = "fields.default-aggregate-function", "sequenc
 SCHEMA_PREFIX = "schema."
 # The name of the primary key, where CREATE TABLE gives it one; the format has no place for it.
 KEY_CONSTRAINT = "tablestore.primary-key-constraint"
+# Conditions that every row holds: the name of one follows, the value is its SQL text.
+CHECK_PREFIX = "tablestore.constraint."
 # A session's settings for the tables that it creates.
 SESSION_PREFIX = "table-storage."
 # Another spelling of log.scan.timestamp-mills.
@@ -609,7 +611,7 @@ def is_table_option(key: str) -> bool:
     """Tells whether tables have such an option. What they have is stored and shown, so no secret is among it."""
     if key in TABLE_OPTIONS or key in _OWN_NOTES or key.removeprefix(KAFKA_PREFIX) in KAFKA_CLIENT_SETTINGS:
         return True
-    if partition_date_column(key) is not None:
+    if partition_date_column(key) is not None or is_check(key):
         return True
     # A column may be called password; what is said about it may not.
     return key.startswith(_FAMILIES) and not is_telling(key.rpartition(".")[2])
@@ -638,6 +640,16 @@ def partition_date_column(key: str) -> str | None:
     before, behind = _PARTITION_DATE_PARTS
     column = key.removeprefix(before).removesuffix(behind)
     return column if column and key == f"{before}{column}{behind}" else None
+
+
+def is_check(key: str) -> bool:
+    """True if an option keeps a condition that every row of the table holds."""
+    return key.startswith(CHECK_PREFIX) and key != CHECK_PREFIX
+
+
+def checks_of(options: Mapping[str, str]) -> dict[str, str]:
+    """The conditions that every row of a table holds, as SQL text by their names."""
+    return {key.removeprefix(CHECK_PREFIX): text for key, text in options.items() if is_check(key)}
 
 
 def is_materialized(options: Mapping[str, str]) -> bool:

@@ -93,6 +93,7 @@ class Program(LateGroup):
         "compact": verb("housekeeping", "Merge sorted runs and small files as far as it is due."),
         "clean": verb("housekeeping", "Remove files that no snapshot, tag or branch needs, such as those of crashed writers."),
         "verify": verb("verify", "Check that all that snapshots, tags and branches lead to is there and unchanged."),
+        "check": verb("expectations", "Compare the rows of a table with its constraints and with the rules of a file."),
         "repair": verb(
             "verify", "Put right what a crash has left, as far as nothing can be lost by it; the rest is named with what to do."
         ),

@@ -73,7 +73,8 @@ class TableSettings:
 
     ``stats_mode``: what manifests say of a column (see :func:`tablestore.options.parse_stats_mode`), ``column_stats_modes`` of
     those that are set apart. ``postpones``: a compaction chooses the buckets of new rows, and until then no reader sees them.
-    ``numbers_rows``: each row has a number for ever, which no commit of ours would go on with.
+    ``numbers_rows``: each row has a number for ever, which no commit of ours would go on with. ``constrained``: there are
+    conditions that every row holds.
     """
 
     total_buckets: int
@@ -105,6 +106,7 @@ class TableSettings:
     manifest_merge: MergePolicy
     manifest_codec: str
     ranges: RangeLayout | None = None
+    constrained: bool = False
     bounds: ReadBounds = DEFAULT_BOUNDS
 
     @property
@@ -175,6 +177,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
             rewrite_bytes=rewrite_bytes if isinstance(rewrite_bytes, int) else None,
         ),
         manifest_codec=CODECS.get(_manifest_compression(options), CODEC),
+        constrained=any(map(opt.is_check, schema.options)),
         ranges=_ranges(options) if opt.CLUSTERING_RANGES.key in schema.options and not schema.is_keyed else None,
     )
 
@@ -206,6 +209,10 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     check_column_options(schema)
     check_producer(schema, table)
     check_retention(schema, table)
+    if settings.constrained:
+        from tablestore.store.tableconstraints import check_constraints
+
+        check_constraints(schema, settings.merge, table)
     if settings.formats is not PARQUET:
         _level_formats(options)
         check_formats(settings.formats.all, schema, settings.data_files.compression, table=table)

@@ -22,6 +22,7 @@ from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
+from tablestore.types.filter.constraints import constraint_options
 from tablestore.types.userschema.usercolumns import GivenSchema
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Catalog:
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         *,
+        checks: Mapping[str, str] | None = None,
         ignore_if_exists: bool = False,
     ) -> Table:
         """Create the table ``database.name``, all or nothing, and open it.
@@ -134,12 +136,18 @@ class Catalog:
         ``schema`` is an Arrow schema, SQL text (``"id BIGINT, name STRING"``), a dict of types, a frame or schema of pandas or
         polars, or columns with their comments and defaults. Options may be texts, numbers and booleans.
         Options that ``options`` lacks come from the catalog (``table-default.<option>``), and what both lack has its default.
+        ``checks``: conditions that every row holds, by name: ``{"positive": "price > 0"}``.
         With ``ignore_if_exists`` an existing table is opened as it is. Raises InvalidInputError, UnsupportedError,
         AlreadyExistsError, NotFoundError (no such database).
         """
         identifier = parse_identifier(name)
         definition = self._tools.definition(
-            identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
+            identifier,
+            schema,
+            primary_key=primary_key,
+            partition_by=partition_by,
+            options=options if not checks else {**(options or {}), **constraint_options(checks)},
+            comment=comment,
         )
         table, _ = self._tools.create(identifier, definition, ignore_if_exists=ignore_if_exists)
         return table

@@ -28,7 +28,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent.parent
 OTHERS = [PROJECT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
 RUN = ("python", "bash", "sql", "json")
-SHOWN = ("console", "text", "mermaid")
+SHOWN = ("console", "text", "toml", "mermaid")
 PACKAGES = ("deltalake", "pyiceberg", "ray", "daft")
 NEEDS = ("slow", "spark", "kafka", "s3", *PACKAGES)
 BROKER, S3 = "localhost:9092", "http://localhost:9000"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,10 @@ from tablestore.cdc.records.target import Decoded, Target
 from tablestore.cdc.topicsource import TopicRecords
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.store.context import TableContext
+from tablestore.store.write.rowconstraints import RowConstraints
 from tablestore.table.write.retractions import retraction_needs
+from tablestore.table.write.writer import with_defaults
+from tablestore.types.arrays import Kinds
 from tablestore.types.datatypes import DataType
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 
@@ -51,6 +55,7 @@ class RowReader:
             partition=context.schema.partition_keys,
             evolves=request.evolve,
             needs=retraction_needs(context),
+            violations=partial(_violations, context) if context.settings.constrained else None,
         )
         self._decoder = open_decoder(request.format, target, request.schema, request.key_schema)
 
@@ -104,6 +109,11 @@ def bad_record(letter: DeadLetter, table: str) -> FormatError:
         "for dead letters, or skip such records (on_error)",
         kind="bad-record",
     )
+
+
+def _violations(context: TableContext, rows: pa.Table, kinds: Kinds) -> Mapping[int, str]:
+    """The reasons by the place of each row that a constraint refuses, as the row will be written."""
+    return RowConstraints.of(context).reasons(with_defaults(context, rows, kinds), kinds)
 
 
 def _as_rows(batch: Sequence[Decoded]) -> pa.Table | None:

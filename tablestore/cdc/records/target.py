@@ -1,6 +1,6 @@
 """Defines the columns that a table takes from records, and the rows that records are decoded into."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,12 +22,14 @@ _YEARS = (-719_162, 2_932_897)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """The columns of a table. ``partition``: those that partition it. ``needs``: what it asks of rows that are taken back.
-    ``evolves``: columns that records have and the table lacks are of interest."""
+    ``violations``: the reasons by the place of each row that its constraints refuse. ``evolves``: columns that records have and the
+    table lacks are of interest."""
 
     fields: tuple[Field, ...]
     key: tuple[str, ...] = ()
     partition: tuple[str, ...] = ()
     needs: RetractionNeeds = field(default_factory=RetractionNeeds)
+    violations: Callable[[pa.Table, Kinds], Mapping[int, str]] | None = None
     evolves: bool = False
 
     @property
@@ -69,11 +71,37 @@ class Decoded:
 
 def decoded(target: Target, parts: Sequence[Part], faults: Faults) -> Decoded:
     """The rows of ``parts`` together; of one record those of an earlier part come first. Rows of records at fault are left out, and
-    so are those, which are faults too, that lack a value where the table takes no NULL."""
+    so are those, which are faults too, that lack a value where the table takes no NULL, or whose row violates a constraint."""
     faults = dict(faults)
     for part in parts:
         _note_missing(target, part, faults)
         _note_beyond(target, part, faults)
+    rows = _together(target, parts, faults)
+    if target.violations is None or not rows.rows.num_rows:
+        return rows.decoded(target, faults)
+    violations = target.violations(rows.rows, rows.kinds)
+    if not violations:
+        return rows.decoded(target, faults)
+    for place, reason in violations.items():
+        faults.setdefault(int(rows.places[place]), reason)
+    return _together(target, parts, faults).decoded(target, faults)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """Rows of several parts, in the order of their records."""
+
+    rows: pa.Table
+    kinds: Kinds
+    places: Places
+
+    def decoded(self, target: Target, faults: Faults) -> Decoded:
+        only_adds = not retracts(self.kinds).any()
+        return Decoded(rows=self.rows, kinds=None if only_adds and not target.needs.whole else self.kinds, faults=faults)
+
+
+def _together(target: Target, parts: Sequence[Part], faults: Faults) -> _Rows:
+    """The rows of the parts but for those of records at fault."""
     kept_parts = [_kept_rows(part, ~_named(part.places, faults)) for part in parts]
     kept_parts = [part for part in kept_parts if len(part.places)]
     schema = pa.schema(
@@ -83,15 +111,15 @@ def decoded(target: Target, parts: Sequence[Part], faults: Faults) -> Decoded:
         ]
     )
     if not kept_parts:
-        return Decoded(rows=schema.empty_table(), faults=faults)
+        return _Rows(rows=schema.empty_table(), kinds=inserts(0), places=np.zeros(0, np.int64))
     tables = [_table(target, part, schema) for part in kept_parts]
     kinds = np.concatenate([part.kinds for part in kept_parts])
+    places = np.concatenate([part.places for part in kept_parts])
     rows = pa.concat_tables(tables)
     if len(kept_parts) > 1:
-        order = np.argsort(np.concatenate([part.places for part in kept_parts]), kind="stable")
-        rows, kinds = rows.take(pa.array(order)), kinds[order]
-    only_adds = not retracts(kinds).any()
-    return Decoded(rows=rows, kinds=None if only_adds and not target.needs.whole else kinds, faults=faults)
+        order = np.argsort(places, kind="stable")
+        rows, kinds, places = rows.take(pa.array(order)), kinds[order], places[order]
+    return _Rows(rows=rows, kinds=kinds, places=places)
 
 
 def _note_missing(target: Target, part: Part, faults: Faults) -> None:

@@ -138,6 +138,29 @@ def set_default(
     _alter(session, name, [ts.ChangeDefault(column, value)], f"The default of {column} is {'none' if value is None else value} now")
 
 
+@command(app, "add-check", 'tablestore table alter add-check shop.orders positive "price > 0"')
+def add_check(
+    session: CommandRun,
+    name: TableName,
+    constraint: Annotated[str, typer.Argument(metavar="CONSTRAINT", help="The name of the constraint.")],
+    condition: Annotated[
+        str, typer.Argument(metavar="CONDITION", help="What holds for every row.", autocompletion=wordcompletion.condition)
+    ],
+) -> None:
+    """Add a condition that every row holds. The rows that are there are looked at first."""
+    _alter(session, name, [ts.AddCheck(constraint, condition)], f"Every row holds {constraint} now: {condition}")
+
+
+@command(app, "drop-check", "tablestore table alter drop-check shop.orders positive")
+def drop_check(
+    session: CommandRun,
+    name: TableName,
+    constraint: Annotated[str, typer.Argument(metavar="CONSTRAINT", help="The name of the constraint.")],
+) -> None:
+    """Drop a condition that every row holds."""
+    _alter(session, name, [ts.DropCheck(constraint)], f"Dropped {constraint}")
+
+
 @command(
     app,
     "comment",

@@ -12,7 +12,15 @@ import tablestore as ts
 from tablestore.cli.command import CommandRun, TableName, command
 from tablestore.cli.text.render import OutputColumn
 from tablestore.cli.text.safetext import safe
-from tablestore.options import MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, TYPE, is_materialized, is_table_option
+from tablestore.options import (
+    MATERIALIZED_PREFIX,
+    OWN_MATERIALIZED_PREFIX,
+    TYPE,
+    checks_of,
+    is_check,
+    is_materialized,
+    is_table_option,
+)
 from tablestore.redaction import shown_options
 from tablestore.types.typestring import type_to_sql
 from tablestore.units import human_bytes, iso_time
@@ -92,6 +100,7 @@ def _document(
         ],
         "primary_key": list(table.primary_key),
         "partition_by": list(table.partition_by),
+        "constraints": dict(sorted(checks_of(table.options()).items())),
         "options": dict(sorted(shown_options(table.options(), is_table_option).items())),
         "snapshot": None
         if latest is None
@@ -178,7 +187,8 @@ def _facts(
         or None,
         "log": f"lacks {left.unpublished} snapshot(s): tablestore log publish {table.name}" if left.unpublished else None,
         "expiry": _expiry(left, table.name),
-        "options": ", ".join(f"{key}={value}" for key, value in sorted(_shown_options(table).items())) or None,
+        "constraints": "\n".join(f"{name}: {text}" for name, text in sorted(checks_of(table.options()).items())) or None,
+        "options": ", ".join(f"{key}={value}" for key, value in sorted(_shown_options(table).items()) if not is_check(key)) or None,
     }
     columns = [OutputColumn(key, key.replace("_", " ")) for key in facts]
     session.out.facts(facts, columns)

@@ -103,6 +103,10 @@ def create_table(
     partition_by: PartitionBy = None,
     option: Options = None,
     comment: Annotated[str | None, typer.Option("--comment", help="What the table is for.")] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option("--check", metavar="NAME=CONDITION", help="A condition that every row holds. May be repeated."),
+    ] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing one is left as it is.")] = False,
 ) -> None:
     """Create a table: keyed with --primary-key, else append-only."""
@@ -115,6 +119,7 @@ def create_table(
         partition_by=split_names(partition_by or ""),
         options=parse_pairs(option or (), "--option"),
         comment=comment,
+        checks=parse_pairs(check or (), "--check"),
         ignore_if_exists=if_not_exists,
     )
     session.out.done({"created": table.name, "location": table.location}, f"Table {table.name} is there, in {table.location}.")

@@ -7,7 +7,7 @@ of all columns in their order is altered beside, and what is new in its options 
 from collections.abc import Iterator, Sequence
 
 from tablestore.environment.definition.partitions import partition_of
-from tablestore.environment.definition.tabledefinition import check_own_options, why_same
+from tablestore.environment.definition.tabledefinition import check_own_options, named_check, why_same
 from tablestore.environment.managed.nonphysical import (
     Unstored,
     UnstoredColumn,
@@ -20,13 +20,15 @@ from tablestore.environment.managed.nonphysical import (
 from tablestore.environment.session.objects import CONNECTOR
 from tablestore.environment.source import Source
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
-from tablestore.options import SCHEMA_PREFIX
+from tablestore.options import KEY_CONSTRAINT, SCHEMA_PREFIX, checks_of
 from tablestore.sql.source import Span
 from tablestore.sql.statements.alter import (
     AddColumnAction,
+    AddConstraint,
     AlterAction,
     ColumnPlacement,
     DropColumnAction,
+    DropConstraint,
     ModifyColumn,
     RenameColumnAction,
     ResetOptions,
@@ -85,6 +87,29 @@ class _Alteration:
                 for key in action.keys:
                     self._check_key(key)
                     yield to.RemoveOption(key)
+            case AddConstraint():
+                names = checks_of(self._table.options())
+                name, text = named_check(action.check, names, self._table.table_schema.fields, self._source)
+                if name == self._table.options().get(KEY_CONSTRAINT):
+                    raise AlreadyExistsError(
+                        f"there is a constraint {name!r} already, the primary key; choose another name", kind="constraint-exists"
+                    )
+                yield to.AddCheck(name, text)
+            case DropConstraint():
+                if action.name == self._table.options().get(KEY_CONSTRAINT):
+                    raise UnsupportedError(
+                        self._source.mark(
+                            f"the constraint {action.name!r} is the primary key, which a table keeps; make it anew with CREATE "
+                            "TABLE … LIKE",
+                            action.span,
+                        ),
+                        kind="unsupported",
+                    )
+                names = checks_of(self._table.options())
+                # As names of columns: exactly, or else in other letters where that is one.
+                name = next((one for one in names if one.casefold() == action.name.casefold()), action.name)
+                if not action.if_exists or name in names:
+                    yield to.DropCheck(name)
             case SetComment():
                 yield to.SetTableComment(action.comment)
             case _:

@@ -118,6 +118,12 @@ def connector_table(
     path: ObjectPath, definition: TableDefinition, connector: str, options: Mapping[str, str], *, temporary: bool = False
 ) -> ConnectorTable:
     """A table that its catalog or the session keeps. Raises InvalidInputError for partition columns that it does not declare."""
+    if definition.checks:
+        raise UnsupportedError(
+            f"{path} has the connector {connector!r}, and the constraint {next(iter(definition.checks))!r}: only writers of "
+            "managed tables compare rows with a CHECK; leave it out",
+            kind="not-managed",
+        )
     names = [field.name for field in definition.fields]
     if names and (unknown := [name for name in definition.partition_by if name not in names]):
         raise InvalidInputError(

@@ -6,8 +6,9 @@ LIKE source          all of it, options of the statement winning      (INCLUDING
 (INCLUDING what)     with, and what both say is an error
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from tablestore.environment.managed.nonphysical import (
     Unstored,
@@ -37,6 +38,8 @@ from tablestore.options import (
     OWN_MATERIALIZED_PREFIX,
     SCHEMA_PREFIX,
     TYPE,
+    checks_of,
+    is_check,
     other_spellings,
     with_options,
 )
@@ -44,6 +47,7 @@ from tablestore.sql.query.functions import function_edits
 from tablestore.sql.query.tokenstream import Tokens
 from tablestore.sql.source import Fragment, Span
 from tablestore.sql.statements.definition import (
+    Check,
     Column,
     ComputedColumn,
     CreateTable,
@@ -58,6 +62,7 @@ from tablestore.table.table import Table
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field
 from tablestore.types.evolution.replacing import OF_REPLACEMENTS
+from tablestore.types.filter.constraints import constraint_options, stored_text
 from tablestore.types.typestring import type_to_sql
 
 # Options that belong to one table alone.
@@ -74,12 +79,14 @@ _DISTRIBUTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """A table to be made. ``fields`` are the stored columns, ``constraint`` is the name of the primary key."""
+    """A table to be made. ``fields`` are the stored columns, ``constraint`` is the name of the primary key, ``checks`` are the
+    conditions that every row holds, by name."""
 
     fields: tuple[Field, ...] = ()
     unstored: Unstored = field(default_factory=Unstored)
     primary_key: tuple[str, ...] = ()
     constraint: str | None = None
+    checks: Mapping[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
     comment: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +95,7 @@ class TableDefinition:
     def kept_options(self) -> dict[str, str]:
         """The options, with those that keep what the format has no place for."""
         named = {} if self.constraint is None else {KEY_CONSTRAINT: self.constraint}
-        return {**self.options, **unstored_options(self.unstored), **named}
+        return {**self.options, **unstored_options(self.unstored), **named, **constraint_options(self.checks)}
 
 
 def define(session: Session, statement: CreateTable, source: Source, of_query: Sequence[Field] = ()) -> TableDefinition:
@@ -115,10 +122,41 @@ def define(session: Session, statement: CreateTable, source: Source, of_query: S
         unstored=unstored,
         primary_key=statement.primary_key or base.primary_key,
         constraint=statement.constraint if statement.primary_key else base.constraint,
+        checks=_checks(base, statement, fields, source),
         partition_by=statement.partitioned_by or base.partition_by,
         comment=statement.comment if statement.comment is not None else base.comment,
         options=with_options(base.options, statement.options),
     )
+
+
+def _checks(base: TableDefinition, statement: CreateTable, fields: Sequence[Field], source: Source) -> Mapping[str, str]:
+    """The conditions of the source of LIKE, and those of the statement. Raises InvalidInputError, UnsupportedError."""
+    checks = dict(base.checks)
+    key_name = statement.constraint if statement.primary_key else base.constraint
+    for check in statement.checks:
+        name, text = named_check(check, (*checks, *filter(None, (one.name for one in statement.checks))), fields, source)
+        if name.casefold() in {other.casefold() for other in (*checks, *filter(None, (key_name,)))}:
+            raise InvalidInputError(
+                source.mark(f"there is a constraint {name!r} already; choose another name", source.word(name)),
+                kind="constraint-exists",
+            )
+        checks[name] = text
+    return checks
+
+
+def named_check(check: Check, names: Iterable[str], fields: Sequence[Field], source: Source) -> tuple[str, str]:
+    """The name of a condition and its text. One without a name gets one that is not among ``names``.
+
+    Raises InvalidInputError, UnsupportedError for what no writer computes.
+    """
+    name = check.name
+    if name is None:
+        base = f"{check.column or 'row'}_check"
+        used = {other.casefold() for other in names}
+        candidates = (base if number == 1 else f"{base}_{number}" for number in count(1))
+        name = next(candidate for candidate in candidates if candidate.casefold() not in used)
+    with placing(source, check.condition.span):
+        return name, stored_text(name, check.condition.text, fields)
 
 
 def check_own_options(options: Mapping[str, str], source: Source) -> None:
@@ -128,6 +166,8 @@ def check_own_options(options: Mapping[str, str], source: Source) -> None:
             why = "is where computed columns are kept: declare it as a column"
         elif key == KEY_CONSTRAINT:
             why = "is where the name of the key is kept: write CONSTRAINT name PRIMARY KEY (…) NOT ENFORCED"
+        elif is_check(key):
+            why = "is where a constraint is kept: write CONSTRAINT name CHECK (condition), or ALTER TABLE … ADD or DROP CONSTRAINT"
         elif key.startswith((MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX)) or key == TYPE.key:
             why = "is where the definition of a materialized table is kept: CREATE OR ALTER MATERIALIZED TABLE writes it"
         else:
@@ -154,9 +194,10 @@ def definition_of(table: Table | ConnectorTable) -> TableDefinition:
         unstored=read_unstored(options, schema.field_names),
         primary_key=schema.primary_keys,
         constraint=options.pop(KEY_CONSTRAINT, None),
+        checks=checks_of(options),
         partition_by=schema.partition_keys,
         comment=schema.comment,
-        options={key: value for key, value in options.items() if not key.startswith(SCHEMA_PREFIX)},
+        options={key: value for key, value in options.items() if not key.startswith(SCHEMA_PREFIX) and not is_check(key)},
     )
 
 
@@ -304,6 +345,7 @@ def _like(session: Session, like: LikeClause, statement_options: Mapping[str, st
         unstored=Unstored(columns=renumbered(stored), watermark=base.unstored.watermark if takes("watermarks") else None),
         primary_key=base.primary_key if takes("constraints") else (),
         constraint=base.constraint if takes("constraints") else None,
+        checks=base.checks if takes("constraints") else {},
         partition_by=base.partition_by if takes("partitions") else (),
         comment=base.comment,
         options=options,

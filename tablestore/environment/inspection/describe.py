@@ -106,6 +106,8 @@ def _table_rows(session: Session, path: ObjectPath, table: Table, more: Details)
     yield "file.format", "String", options.get(opt.FILE_FORMAT.key, opt.FILE_FORMAT.default)
     yield "bucket", "Integer", options.value(opt.BUCKET)
     yield "change-tracking", "Boolean", options.flag(opt.CHANGE_TRACKING)
+    for name, condition in sorted(opt.checks_of(stored).items()):
+        yield f"constraint {name}", "String", f"CHECK ({condition})"
     yield from more
     context = table.context.still_there()
     yield from _files_rows(context.manifests.live_columns(context.snapshots.latest(), ("creation_time_millis",)))

@@ -68,6 +68,7 @@ def _parts(statement: "Statement") -> Iterator[tuple[str, object]]:
             yield "the columns", [_column(column) for column in statement.columns or ()]
             yield "the primary key", statement.primary_key
             yield "the constraint", statement.constraint
+            yield "the checks", {check.name: check.condition.text for check in statement.checks}
             if (watermark := statement.watermark) is not None:
                 yield "the watermark", (watermark.column, watermark.expression.text)
             yield "the partitions", statement.partitioned_by

@@ -35,6 +35,7 @@ def create_statement(path: ObjectPath, table: Table | ConnectorTable, *, tempora
         "the columns": _column_parts(path, definition),
         "the primary key": definition.primary_key,
         "the constraint": definition.constraint if definition.primary_key else None,
+        "the checks": dict(definition.checks),
         "the watermark": definition.unstored.watermark
         and (definition.unstored.watermark.column, definition.unstored.watermark.expression),
         "the partitions": definition.partition_by,
@@ -133,6 +134,8 @@ def _lines(definition: TableDefinition) -> Iterator[str]:
     if definition.primary_key:
         name = "" if definition.constraint is None else f"CONSTRAINT {quote_identifier(definition.constraint)} "
         yield f"{name}PRIMARY KEY ({', '.join(map(quote_identifier, definition.primary_key))}) NOT ENFORCED"
+    for check_name, condition in sorted(definition.checks.items()):
+        yield f"CONSTRAINT {quote_identifier(check_name)} CHECK ({condition})"
 
 
 def _stored(field: Field) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tablestore.sql.parse.columndefinitions import default_value, physical_column
+from tablestore.sql.parse.columndefinitions import check_constraint, default_value, physical_column
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type, nullability
 from tablestore.sql.parse.literals import constant, option_key, option_keys, optional_partition, partition_spec, set_option
@@ -11,6 +11,7 @@ from tablestore.sql.parse.materialized import alter_materialized
 from tablestore.sql.source import Fragment
 from tablestore.sql.statements.alter import (
     AddColumnAction,
+    AddConstraint,
     AlterAction,
     AlterFunction,
     AlterTable,
@@ -19,6 +20,7 @@ from tablestore.sql.statements.alter import (
     ColumnPlacement,
     Compact,
     DropColumnAction,
+    DropConstraint,
     DropPartitions,
     ModifyColumn,
     PartitionSpec,
@@ -30,9 +32,11 @@ from tablestore.sql.statements.alter import (
     SetOptions,
     TruncateTable,
 )
+from tablestore.sql.statements.definition import Check
 from tablestore.sql.statements.materialized import AlterMaterializedTable
+from tablestore.types.expression.sqlwords import name_text
 
-_NO_KEYS = "a table keeps its key, constraints and watermark; make it anew with CREATE TABLE … LIKE"
+_NO_KEYS = "a table keeps its key and watermark; make it anew with CREATE TABLE … LIKE"
 _NO_PARTITIONS = "partitions come with their rows; INSERT INTO the table"
 _TAGS = "CALL sys.create_tag(…), sys.delete_tag(…) and the like keep tags and branches"
 _UNSUPPORTED_VERBS = {
@@ -229,6 +233,8 @@ def _column_word(cursor: Cursor) -> bool:
 
 
 def _add(cursor: Cursor) -> tuple[AlterAction, ...]:
+    if cursor.sees("CHECK", "(") or (cursor.sees("CONSTRAINT") and cursor.sees_name(1) and cursor.ahead(2).key in ("CHECK", "NOT")):
+        return (_added_constraint(cursor),)
     _refuse_constraints(cursor)
     if cursor.sees("PARTITION") or cursor.sees("IF", "NOT", "EXISTS", "PARTITION"):
         raise cursor.unsupported(_NO_PARTITIONS)
@@ -236,6 +242,16 @@ def _add(cursor: Cursor) -> tuple[AlterAction, ...]:
     if cursor.sees("IF", "NOT", "EXISTS"):
         raise cursor.unsupported("ADD COLUMN IF NOT EXISTS is not supported; look with DESCRIBE")
     return _columns(cursor, lambda: _added(cursor), plural=plural)
+
+
+def _added_constraint(cursor: Cursor) -> AddConstraint:
+    name = cursor.name("the name of the constraint") if cursor.accept("CONSTRAINT") else None
+    if cursor.accept("NOT"):
+        # PostgreSQL's form.
+        cursor.expect("NULL")
+        column = cursor.name("a column")
+        return AddConstraint(check=Check(condition=Fragment(f"{name_text(column)} IS NOT NULL"), name=name, column=column))
+    return AddConstraint(check=check_constraint(cursor, name))
 
 
 def _added(cursor: Cursor) -> AddColumnAction:
@@ -254,6 +270,11 @@ def _place(cursor: Cursor) -> ColumnPlacement | None:
 
 
 def _drop(cursor: Cursor) -> tuple[AlterAction, ...]:
+    if cursor.sees("CONSTRAINT") and cursor.sees_name(1):
+        cursor.take()
+        if_exists, start = cursor.if_exists(), cursor.next.start
+        name = cursor.name("the name of a constraint")
+        return (DropConstraint(name=name, if_exists=if_exists, span=cursor.span_from(start)),)
     _refuse_constraints(cursor)
     start = cursor.at
     if_exists = cursor.if_exists()

@@ -48,6 +48,7 @@ def create_table(cursor: Cursor, *, temporary: bool, replaces: bool, must_exist:
         names=tuple(elements.names),
         primary_key=elements.primary_key,
         constraint=elements.constraint,
+        checks=tuple(elements.checks),
         watermark=elements.watermark,
         temporary=temporary,
         if_not_exists=if_not_exists,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tablestore.sql.source import NOWHERE, Fragment, Path, Span
-from tablestore.sql.statements.definition import PhysicalColumn
+from tablestore.sql.statements.definition import Check, PhysicalColumn
 from tablestore.types.datatypes import DataType
 
 # A partition as written: column -> value as text, None for NULL.
@@ -63,6 +63,22 @@ class ModifyColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AddConstraint:
+    """``ADD [CONSTRAINT name] CHECK (condition)``."""
+
+    check: Check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropConstraint:
+    """``DROP CONSTRAINT [IF EXISTS] name``."""
+
+    name: str
+    if_exists: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetOptions:
     """``[PARTITION spec] SET ('key' = 'value', …)``, also ``SET 'change-tracking' = 'false'`` and ``SET TBLPROPERTIES``."""
 
@@ -112,6 +128,8 @@ AlterAction = (
     | DropColumnAction
     | RenameColumnAction
     | ModifyColumn
+    | AddConstraint
+    | DropConstraint
     | SetOptions
     | ResetOptions
     | SetComment

@@ -44,6 +44,15 @@ Column = PhysicalColumn | ComputedColumn | MetadataColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """``[CONSTRAINT name] CHECK (condition)``; without a name it gets one, by the ``column`` behind which it stands."""
+
+    condition: Fragment
+    name: str | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Watermark:
     """``WATERMARK FOR column AS expression``."""
 
@@ -72,6 +81,7 @@ class CreateTable:
     names: tuple[str, ...] = ()
     primary_key: tuple[str, ...] = ()
     constraint: str | None = None
+    checks: tuple[Check, ...] = ()
     watermark: Watermark | None = None
     partitioned_by: tuple[str, ...] = ()
     comment: str | None = None

@@ -7,19 +7,28 @@ The outcome is landed, lost (next round) or unknown. Schemas are never replaced,
 bytes or those of another alteration. An error before the publish means that nothing has changed.
 
 Two checks follow the publish. The schema that ours builds on must still be there; otherwise the table was dropped meanwhile, and
-ours is removed. And a change that is valid only while the table is empty, or its files are compacted, is fenced: an empty snapshot
-is committed on top of the newest one, so that a writer with the old schema loses its race and reads the new one. If rows have
-landed before the fence, one more schema takes the alteration back.
+ours is removed. And a change that is valid only while the table is empty, its files are compacted, or its rows hold a constraint,
+is fenced: an empty snapshot is committed on top of the newest one, so that a writer with the old schema loses its race and reads
+the new one. If rows have landed before the fence that the change does not bear, one more schema takes the alteration back.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
+from tablestore.errors import (
+    CommitOutcomeUnknown,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TablestoreError,
+    UnsupportedError,
+)
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import schema_path
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.format.snapshot import Snapshot
+from tablestore.options import checks_of
 from tablestore.store.changelogproducer import check_frame_change
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
@@ -27,11 +36,13 @@ from tablestore.store.commit.conflict import being_replaced
 from tablestore.store.context import TableContext, counts
 from tablestore.store.history.references import branch_directories
 from tablestore.store.history.tags import Tags
+from tablestore.store.scan.violations import check_rows
 from tablestore.store.schemas import table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.types.evolution.evolve import EvolvedSchema, evolve, same_content
 from tablestore.types.evolution.replacing import without_condition
 from tablestore.types.evolution.schemachanges import SchemaChange
+from tablestore.types.filter.constraints import Constraint, parse_constraint
 from tablestore.types.schema import TableSchema
 
 FIRST_WAIT_S = 0.02
@@ -115,9 +126,11 @@ class _Alteration:
             new_schema = evolution.schema
             if same_content(without_condition(base), new_schema):
                 return base
+            added = self._added_constraints(base, new_schema)
+            checked = self._check_rows(new_schema, added) if added else None
             if self._publish(new_schema, base, deadline_s):
-                if evolution.needs_empty_table or rests_on_files:
-                    self._fence(evolution, base, deadline_s)
+                if evolution.needs_empty_table or rests_on_files or added:
+                    self._fence(evolution, base, deadline_s, added, checked)
                 return new_schema
             lost_races += 1
             if clock.steady_s() >= deadline_s:
@@ -173,6 +186,19 @@ class _Alteration:
         except TablestoreError:
             return  # It is another engine's table, which we only read.
         check_writable(new_schema, settings, self._name)
+
+    def _added_constraints(self, base: TableSchema, new_schema: TableSchema) -> tuple[Constraint, ...]:
+        before = checks_of(base.options)
+        added = {key: text for key, text in checks_of(new_schema.options).items() if before.get(key) != text}
+        return tuple(parse_constraint(name, text, new_schema.fields) for name, text in added.items())
+
+    def _check_rows(self, new_schema: TableSchema, constraints: Sequence[Constraint]) -> int | None:
+        """Compare the rows that are there with new constraints; the id of the snapshot. Raises InvalidInputError."""
+        context = self.context.at_schema(new_schema)
+        latest = context.snapshots.latest()
+        for constraint in constraints:
+            check_rows(context, latest, constraint)
+        return None if latest is None else latest.id
 
     def _check_frame(self, evolution: EvolvedSchema, latest: Snapshot | None) -> bool:
         """Refuse changes of options that files waiting for a compaction depend on; returns whether the files were read."""
@@ -243,14 +269,22 @@ class _Alteration:
 
     # -- fencing
 
-    def _fence(self, evolution: EvolvedSchema, base: TableSchema, deadline_s: float) -> None:
-        """Publish an empty snapshot under the new schema, while the files still allow it. Raises ConflictError if they do not."""
+    def _fence(
+        self,
+        evolution: EvolvedSchema,
+        base: TableSchema,
+        deadline_s: float,
+        added: Sequence[Constraint],
+        checked: int | None,
+    ) -> None:
+        """Publish an empty snapshot under the new schema, while the files still allow it, and the rows that came behind snapshot
+        ``checked`` hold what was ``added``. Raises ConflictError if they do not."""
         new_schema = evolution.schema
         context, schema_id = self.context.at_schema(new_schema), new_schema.id
         try:
             while True:
                 try:
-                    committer(context).commit(self._fence_request(context, evolution, schema_id))
+                    committer(context).commit(self._fence_request(context, evolution, schema_id, added, checked))
                     return
                 except ConflictError as error:
                     if error.kind != "schema-changed":
@@ -264,7 +298,14 @@ class _Alteration:
                 f"landed under the old one: {error}. Look whether table.scan() has rows; if it has none, all is well"
             ) from error
 
-    def _fence_request(self, context: TableContext, evolution: EvolvedSchema, schema_id: int) -> CommitRequest:
+    def _fence_request(
+        self,
+        context: TableContext,
+        evolution: EvolvedSchema,
+        schema_id: int,
+        added: Sequence[Constraint],
+        checked: int | None,
+    ) -> CommitRequest:
         latest = context.snapshots.latest()
         message = replace(context.message(latest), schema_id=schema_id)
 
@@ -275,6 +316,12 @@ class _Alteration:
                 self._check_frame(evolution, newest)
             except UnsupportedError as error:
                 raise self._too_late(newest) from error
+            if newest is not None and newest.id != checked:
+                for constraint in added:
+                    try:
+                        check_rows(context, newest, constraint)
+                    except InvalidInputError as error:
+                        raise self._too_late(newest) from error
             return ()
 
         user = context.ids.uuid()

@@ -32,6 +32,7 @@ from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.message import KeptColumns
 from tablestore.store.settings import RangeLayout
 from tablestore.store.tracking import Tracking
+from tablestore.store.write.rowconstraints import RowConstraints
 from tablestore.store.write.runwriter import RunTarget, RunWriter
 from tablestore.store.write.spillablerows import SpillableRows
 from tablestore.store.write.storedvalues import StoredValueFiller
@@ -49,8 +50,8 @@ class DataWriter:
     unfolded. ``filler`` looks up what rows lack, and the order of rows that are deleted by key, in the table and in ``own_before``:
     files of the same commit that were flushed earlier. Without it such a delete has the order of what was written before it.
     ``once``: each key is written at most once (see :class:`WriteBuffer`). ``ranges``: the rows of an append table are held until
-    :meth:`finish`, which lays them out. The rows handed in must already have the table's schema
-    (``types.conform.conform``).
+    :meth:`finish`, which lays them out. ``constraints``: rows that lacked columns are compared with them once they are filled;
+    others have been before. The rows handed in must already have the table's schema (``types.conform.conform``).
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class DataWriter:
         own_before: Sequence[ManifestEntry] = (),
         once: bool = False,
         ranges: RangeLayout | None = None,
+        constraints: RowConstraints | None = None,
     ) -> None:
         schema, settings = target.schema, target.settings
         self._files, self._schema = target.files, schema
@@ -90,6 +92,7 @@ class DataWriter:
         self._ranges = ranges
         self._held = None if ranges is None else SpillableRows(ranges.order, settings.write_buffer_bytes)
         self._filler, self._own_before = filler, tuple(own_before)
+        self._constraints = constraints
         self._lacks: tuple[Path, ...] = ()
         self._kept: list[KeptColumns] = []
 
@@ -206,6 +209,8 @@ class DataWriter:
             changelog=changelog,
         ) as writer:
             for rows, kinds in parts:
+                if self._lacks and self._constraints is not None:
+                    self._constraints.check(rows, kinds)
                 writer.write(rows, kinds)
             entries = writer.close()
         if postpones:

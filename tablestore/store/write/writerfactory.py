@@ -25,6 +25,7 @@ from tablestore.store.sequence import HEADROOM
 from tablestore.store.settings import TableSettings
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.dynamicbuckets import Assigner, DynamicCommit, HashIndex
+from tablestore.store.write.rowconstraints import RowConstraints
 from tablestore.store.write.runwriter import RunTarget
 from tablestore.store.write.storedvalues import KeepCommit, StoredValueFiller
 from tablestore.types.evolution.fieldpaths import Path
@@ -69,6 +70,7 @@ def data_writer(
         own_before=own_before,
         once=once,
         ranges=ranges,
+        constraints=RowConstraints.of(context) if context.settings.constrained else None,
     )
 
 

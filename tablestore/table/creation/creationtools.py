@@ -20,6 +20,7 @@ from tablestore.store.context import Shared, TableContext, newest_schema, open_c
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.table import Table
+from tablestore.types.filter.constraints import with_plain_texts
 from tablestore.types.newschema import new_schema
 from tablestore.types.schema import TableSchema
 from tablestore.types.userschema.usercolumns import GivenSchema, columns_of
@@ -70,7 +71,10 @@ class CreationTools:
             time_millis=self.clock.now_ms(),
         )
         table_schema = named_log(table_schema, str(identifier))
-        check_writable(table_schema, table_settings(table_schema), str(identifier))
+        settings = table_settings(table_schema)
+        if settings.constrained:
+            table_schema = replace(table_schema, options=with_plain_texts(table_schema.options, table_schema.fields))
+        check_writable(table_schema, settings, str(identifier))
         return table_schema
 
     def create(

@@ -31,6 +31,7 @@ from tablestore.store.datapaths import entry_directory
 from tablestore.store.history.branches import check_branch, fork_of
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.indexfiles import IndexFiles
+from tablestore.store.scan.violations import check_rows, constraints_of
 from tablestore.table.history.copyfiles import copy_data_file
 from tablestore.table.write.committing import Origin, check_takes_rows, commit_message, overwriting
 
@@ -46,7 +47,8 @@ def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot, *, ne
     snapshot must have.
 
     Raises NotFoundError if the target expires meanwhile, ConflictError if others commit faster than this can plan, or (kind
-    ``moved-on``) if another snapshot is the newest one, UnsupportedError if its rows lack a column that is NOT NULL now.
+    ``moved-on``) if another snapshot is the newest one, UnsupportedError if its rows lack a column that is NOT NULL now,
+    InvalidInputError of kind ``constraint`` if one violates a constraint that the table has now.
     """
 
     def check(latest: Snapshot | None) -> None:
@@ -118,6 +120,8 @@ def restore(
         context = context.at_newest_schema()
         check_takes_rows(context)
         _check_has_values(context, target)
+        for constraint in constraints_of(context) if context.settings.constrained else ():
+            check_rows(context, target, constraint)
         try:
             return _restore_once(context, logs.of(context), target, properties, check)
         except StalePlan as error:

@@ -24,13 +24,15 @@ from tablestore.store.changelogproducer import INPUT
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.write.datawriter import DataWriter
+from tablestore.store.write.rowconstraints import RowConstraints
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.inputrows import Rows, ragged_columns, schema_and_tables
 from tablestore.table.write.retractions import without_order
-from tablestore.types.arrays import Mask
+from tablestore.types.arrays import Kinds, Mask, mask_array, one_chunk, retracts
 from tablestore.types.arrowtypes import to_arrow_schema, zero_of
 from tablestore.types.conform import conform
+from tablestore.types.defaults import default_scalar
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
 from tablestore.types.schema import POSTPONE_BUCKET
 
@@ -127,6 +129,8 @@ class TableWriter:
         absent = _absent(context, missing_values) if keeps else ()
         fills = _fills(context)
         writer = self._data_writer()
+        constraints = RowConstraints.of(context) if context.settings.constrained else None
+        row_count = 0
         for table in tables:
             values = table.drop_columns([ROW_KIND_COLUMN]) if has_kinds else table
             kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if has_kinds else self._kinds_in_rows(values, where)
@@ -143,6 +147,10 @@ class TableWriter:
                 lacks.check(where)
             conformed = conform(_with_nothing(values, absent), fields, where=where, fill=fills and (True if adds is None else adds))
             self._check_sizes(conformed, kinds)
+            if constraints is not None:
+                lacking = {path[0] for path in lacks.paths} if keeps else ()
+                constraints.check(conformed, None if kinds is None else kinds.to_numpy(), lacking=lacking, first=row_count)
+                row_count += conformed.num_rows
             writer.write(conformed, kinds, lacks=lacks.paths if keeps else (), orderless=orderless)
             if self._early is not None and orderless is None and not (keeps and lacks.paths):
                 self._early.send(conformed, kinds)
@@ -191,6 +199,8 @@ class TableWriter:
             part, codes = (rows, kinds) if chosen.all() else (rows.filter(pa.array(chosen)), kinds.filter(pa.array(chosen)))
             conformed = conform(part, context.schema.fields, where=f"table {context.files.root_uri}", fill=fill)
             self._check_sizes(conformed, codes)
+            if context.settings.constrained:
+                RowConstraints.of(context).check(conformed, codes.to_numpy())
             self._data_writer().write(conformed, codes if context.schema.is_keyed else None)
 
     def delete(self, keys: Rows) -> None:
@@ -395,6 +405,18 @@ def _with_nothing(rows: pa.Table, absent: Sequence[pa.Field]) -> pa.Table:
         if field.name not in rows.schema.names:
             rows = rows.append_column(field.name, pa.chunked_array([pa.repeat(zero_of(field.type), rows.num_rows)]))
     return rows
+
+
+def with_defaults(context: TableContext, rows: pa.Table, kinds: Kinds) -> pa.Table:
+    """Rows with all columns, with the defaults that a write puts in place of nulls in those that add."""
+    adds = mask_array(~retracts(kinds))
+    filled = rows
+    for number, field in enumerate(context.schema.fields):
+        column = rows.column(field.name)
+        if column.null_count and (default := default_scalar(field)) is not None and _fills(context):
+            values = pc.if_else(pc.and_(pc.is_null(one_chunk(column)), adds), default, one_chunk(column))
+            filled = filled.set_column(number, rows.schema.field(field.name), values)
+    return filled
 
 
 def _fills(context: TableContext) -> bool:

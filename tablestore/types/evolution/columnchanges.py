@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from tablestore.options import CHECK_PREFIX
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.datatypes import (
     TEXT_ROOTS,
@@ -39,7 +40,8 @@ from tablestore.types.evolution.schemachanges import (
     MoveColumn,
     RenameColumn,
 )
-from tablestore.types.evolution.widening import is_same, keeps_values
+from tablestore.types.evolution.widening import is_same, keeps_conditions, keeps_values
+from tablestore.types.filter.constraints import naming_constraints
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 from tablestore.types.userschema.schematext import parse_type_text
@@ -128,6 +130,7 @@ def drop(state: State, change: DropColumn) -> None:
                 kind="column-in-option",
             )
 
+        _check_unconstrained(state, path[0], "dropped", "DropColumn(…)")
         # Options about this column alone go with it, which changes nothing of what is left.
         state.options_before = without_column(state.options_before, path[0])
 
@@ -154,6 +157,9 @@ def rename(state: State, change: RenameColumn) -> None:
             "create a table with the new name and copy the rows into it",
             kind="key-column",
         )
+    if len(path) == 1:
+        find_field(state.fields, old)
+        _check_unconstrained(state, old, "renamed", "RenameColumn(…), AddCheck(…)")
 
     def renamed(siblings: Fields) -> Fields:
         position = find_field(siblings, old, inside=path[:-1])
@@ -223,6 +229,8 @@ def change_type(state: State, change: ChangeType) -> None:
                 "another number",
                 kind="column-in-option",
             )
+        if not keeps_conditions(old, new) and len(path) == 1:
+            _check_unconstrained(state, path[0], "given another kind of type", "ChangeType(…), AddCheck(…)")
         return with_nullable(new, old.nullable)
 
     state.change(fields=edit_type(state.fields, path, widened))
@@ -274,6 +282,17 @@ def check_text(text: object, what: str) -> None:
     """Refuse what is neither text nor None."""
     if text is not None and not isinstance(text, str):
         raise InvalidInputError(f"expected a text or None as {what}, found {text!r:.100}")
+
+
+def _check_unconstrained(state: State, column: str, action: str, way_on: str) -> None:
+    """Refuse a change of a column that constraints look at."""
+    if names := naming_constraints(state.schema.options, state.fields, column):
+        raise InvalidInputError(
+            f"column {column!r} cannot be {action} while the constraint {names[0]!r} looks at it: CHECK "
+            f"({state.schema.options[f'{CHECK_PREFIX}{names[0]}']:.200}); alter both together, "
+            f"DropCheck({names[0]!r}), {way_on}; in SQL DROP CONSTRAINT before it, and ADD CONSTRAINT behind it",
+            kind="column-in-constraint",
+        )
 
 
 def _check_free(siblings: Fields, name: str, parent: Path) -> None:

@@ -10,6 +10,7 @@ type, comment) may change: so files of every older schema stay readable. The rul
 * primary key, partition and bucket key columns keep their type and stay: files are ordered, placed and named by their values.
   The primary key may be renamed, partition columns may not (their names are in directories);
 * options that name a column follow its new name, and must be removed before it is dropped;
+* constraints that name a column must be dropped before the column is dropped or renamed, and added again behind;
 * options that stored files depend on (``bucket`` and others, :mod:`tablestore.types.evolution.optionchanges`) change only while
   there are no files;
 * columns, options and comment of a materialized table change together with its definition: in an alteration that requires the
@@ -32,6 +33,7 @@ from tablestore.options import (
     refuse_two_spellings,
     validate_options,
 )
+from tablestore.types.evolution import checkchanges
 from tablestore.types.evolution import columnchanges as columns
 from tablestore.types.evolution.optionchanges import (
     check_against_data,
@@ -41,11 +43,13 @@ from tablestore.types.evolution.optionchanges import (
     with_option,
 )
 from tablestore.types.evolution.schemachanges import (
+    AddCheck,
     AddColumn,
     ChangeComment,
     ChangeDefault,
     ChangeNullability,
     ChangeType,
+    DropCheck,
     DropColumn,
     MoveColumn,
     RemoveOption,
@@ -221,6 +225,8 @@ _APPLY: dict[type, Callable[[columns.State, Any], None]] = {
     SetForeignOption: _set_foreign_option,
     SetTableComment: _set_table_comment,
     RequireOption: _require_option,
+    AddCheck: checkchanges.add,
+    DropCheck: checkchanges.drop,
 }
 
 
@@ -232,6 +238,7 @@ def _check_result(old: TableSchema, new: TableSchema) -> None:
         pass
     else:
         check_schema(new)
+    checkchanges.check_all(old, new)
     try:
         validate_options(_known(old.options))
     except TablestoreError:

@@ -2,6 +2,7 @@
 
     yes     comments, the order of columns, columns that take nulls now, options that say nothing about the rows of a commit
     maybe   new columns without a default: the rows have nulls there, which must not take the place of values
+    maybe   constraints: those of the table now have to be those that the rows were compared with
     no      columns that were dropped, renamed or retyped, NOT NULL, defaults, keys, every other option, a replacement of the table
 
 Files keep the id of the schema that they were written with, and columns their ids, so late files read right in any case. This is
@@ -87,6 +88,10 @@ def _options(schemas: Sequence[TableSchema]) -> Iterator[str]:
         for key in old.options.keys() | new.options.keys()
         if old.options.get(key) != new.options.get(key)
     }
+    written, newest = schemas[0].options, schemas[-1].options
     for key in sorted(changed - _ABOUT_NO_ROWS):
-        if not (key.startswith(opt.FIELDS_PREFIX) and key.endswith(opt.COLUMN_STATS_MODE)):
+        if opt.is_check(key):
+            if key in newest and newest[key] != written.get(key):
+                yield f"constraint {key.removeprefix(opt.CHECK_PREFIX)!r} was added"
+        elif not (key.startswith(opt.FIELDS_PREFIX) and key.endswith(opt.COLUMN_STATS_MODE)):
             yield f"option {key!r} was changed"

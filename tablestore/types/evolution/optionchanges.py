@@ -19,6 +19,7 @@ from tablestore.options import (
     BUCKET_FUNCTION,
     BUCKET_KEY,
     CHANGE_TRACKING,
+    CHECK_PREFIX,
     CLUSTERING_COLUMNS,
     DATA_FILE_PATH_DIRECTORY,
     DEFAULT_FUNCTION,
@@ -36,6 +37,7 @@ from tablestore.options import (
     TYPE,
     UNTRACKED_PARTITIONS,
     combines_rows,
+    is_check,
     is_materialized,
     option_text,
     validate_options,
@@ -72,11 +74,19 @@ _COLUMN_LISTS = (
 
 
 def check_never_changed(key: str) -> None:
-    """Refuse changes of the table's identity. Raises UnsupportedError."""
+    """Refuse changes of the table's identity and of its constraints. Raises UnsupportedError, InvalidInputError."""
     if key in _NEVER:
         raise UnsupportedError(
             f"the option {key!r} says which table this is and cannot be altered; create another table and copy the rows into it",
             kind="immutable-option",
+        )
+    if is_check(key):
+        name = key.removeprefix(CHECK_PREFIX)
+        raise InvalidInputError(
+            f"the option {key!r:.100} is where a constraint is kept, which the rows of the table are compared with first: add it "
+            f"with AddCheck({name!r}, condition), drop it with DropCheck({name!r}) (in SQL ALTER TABLE … ADD CONSTRAINT … CHECK "
+            "(…), DROP CONSTRAINT …)",
+            kind="invalid-option",
         )
 
 

@@ -145,6 +145,22 @@ class RequireOption:
     value: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class AddCheck:
+    """A condition that every row holds from now on, such as ``AddCheck("positive", "price > 0")``; the rows that are there are
+    looked at first. Where it is unknown (a comparison with NULL) a row passes."""
+
+    name: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropCheck:
+    """Ask a condition of no row any more."""
+
+    name: str
+
+
 SchemaChange: TypeAlias = (
     AddColumn
     | DropColumn
@@ -159,4 +175,6 @@ SchemaChange: TypeAlias = (
     | SetForeignOption
     | SetTableComment
     | RequireOption
+    | AddCheck
+    | DropCheck
 )

@@ -14,6 +14,8 @@ from tablestore.types.datatypes import FLOAT_ROOTS, MAX_LENGTH, TIMESTAMP_ROOTS,
 
 # Decimal digits that any value of the type fits in.
 WHOLE_DIGITS = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 19}
+# Types with a length, of which the longer one has the same values.
+_LENGTHS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
 # Digits of whole numbers that a float of the type holds exactly.
 _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 
@@ -64,6 +66,14 @@ def keeps_values(old: AtomicType, new: AtomicType) -> bool:
         coarse = old.root is TypeRoot.DATE or (old.precision or 0) <= 6
         return (new.precision or 0) >= (old.precision or 0) and not (coarse and (new.precision or 0) > 6)
     return True
+
+
+def keeps_conditions(old: AtomicType, new: AtomicType) -> bool:
+    """True if every condition that holds for a value of ``old`` holds for it as one of ``new``: not where floats or decimals are
+    rounded otherwise, or become texts."""
+    if old.root in WHOLE_DIGITS:
+        return new.root in WHOLE_DIGITS
+    return old.root is new.root is not TypeRoot.DECIMAL or (old.root in _LENGTHS and new.root in _LENGTHS)
 
 
 def _left(data_type: AtomicType) -> int:
