@@ -1,7 +1,7 @@
 """Runs the command-line program ``tablestore`` as ``python -m tablestore``."""
 
 import sys
-from importlib.util import find_spec
+from importlib import import_module
 
 from tablestore.cli.interruption import leave_at_ctrl_c
 from tablestore.cli.standardstreams import open_closed_streams
@@ -14,7 +14,9 @@ def main() -> None:
     leave_at_ctrl_c()
     open_closed_streams()
     for package in ("typer", "rich"):
-        if find_spec(package) is None:
+        try:
+            import_module(package)
+        except ModuleNotFoundError:
             sys.exit(f"error: the command needs the package {package}; run: pip install 'managed-tablestore[cli]'")
     imported("tablestore.cli.main:main")()
 

@@ -106,7 +106,10 @@ ROOMS = {
         "figures folder",
         "inspection",
     ),
-    "server": ("http", "*", "access", "protocol", "page", "endpoints", "application", "pagemounting", "serving", "teamservice"),
+    "server": (
+        *("http", "*", "access", "protocol", "eventstreams", "page", "endpoints", "application", "pagemounting", "serving"),
+        "teamservice",
+    ),
     "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
 }
 # Base names that several modules have, and the one thing that they are about. Commands and contracts need no reason: each is called

@@ -13,7 +13,7 @@ from tablestore.materialized.figures.graphdrawing import RefreshHistory, graph_d
 from tablestore.materialized.figures.tablegraph import Freshness, lay_out_graph
 from tablestore.table.inspect.catalogcard import MOST_DATABASES, MOST_TABLES, catalog_card
 
-pytest.importorskip("duckdb", reason="queries need DuckDB: pip install 'tablestore[duckdb]'")
+pytest.importorskip("duckdb", reason="queries need DuckDB: pip install 'managed-tablestore[duckdb]'")
 
 MARKUP = "<script>alert('x')</script>\"&"
 VOID = {"br", "hr", "img"}

@@ -24,7 +24,7 @@ _WITHOUT_IMPORT = {
     "docs": {"mkdocs-material", "mkdocstrings", "pymdown-extensions"},
     "spark": {"grpcio", "grpcio-status", "protobuf", "googleapis-common-protos", "zstandard"},
     "postgresql": {"psycopg"},
-    "dev": {"backports.zstd", "pytest-cov", "pytest-xdist", "ruff", "mypy", "hatchling", "editables"},
+    "dev": {"backports.zstd", "pytest-cov", "pytest-xdist", "ruff", "mypy", "twine", "editables"},
 }
 
 
@@ -97,7 +97,7 @@ def test_every_extra_brings_what_some_code_imports(project: Path) -> None:
     used = _imported(shipped)
     used_by_tests = used | _imported(project.glob("tests/**/*.py"))
     for extra, needs in wanted.items():
-        names = {re.split(r"[\[<>=!~; ]", need)[0] for need in needs} - {"tablestore"}
+        names = {re.split(r"[\[<>=!~; ]", need)[0] for need in needs} - {"managed-tablestore"}
         imports = used_by_tests if extra == "dev" else used
         working = {name for name, module in brought if module in imports} | imports
         idle = {name for name in names if working.isdisjoint({name.lower(), name.lower().replace("-", "_")})}

@@ -32,7 +32,6 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.format.writecounts import NOTHING_DONE, WriteCounts
 from tablestore.htmltext import HtmlText, html_element, html_join, html_table
-from tablestore.table.inspect.cells import cell_rows, is_number_column
 from tablestore.table.read.scan import ArrowSource
 
 ResultKind = Literal["rows", "snapshot", "nothing"]
@@ -109,8 +108,8 @@ class Result(ArrowSource):
 
     @property
     def seconds(self) -> float | None:
-        """How long the statement ran before it returned this result: rows of a query are read after that, and a job goes on. None
-        for what was not run as a statement."""
+        """The seconds that the statement ran before it returned this result: rows of a query are read after that, and a job goes
+        on. None for what was not run as a statement."""
         return self._seconds
 
     @property
@@ -196,6 +195,9 @@ def rows_as_html(reader: pa.RecordBatchReader, limit: int = NOTEBOOK_ROWS) -> Ht
             break
     table = pa.Table.from_batches(batches, schema=reader.schema)
     shown = table.slice(0, limit).select(range(min(table.num_columns, NOTEBOOK_COLUMNS)))
+    # Only a notebook shows them so.
+    from tablestore.table.inspect.cells import cell_rows, is_number_column
+
     lines = [["NULL" if text is None else text for text in row] for row in cell_rows(shown)]
     numbers = [place for place, field in enumerate(shown.schema) if is_number_column(field.type)]
     notes = [f"only the first {limit} rows"] if rows > limit else []

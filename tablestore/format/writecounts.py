@@ -17,7 +17,7 @@ _MOST = 2**63 - 1
 
 
 class RowCounts(NamedTuple):
-    """How many rows a commit inserted, updated and deleted, and all of them together; None where it does not know.
+    """Counts the rows that a commit inserted, updated and deleted, and all of them together; None where it does not know.
 
     ``affected``: of rows that were written, and of which it is not known whether they were there, those too.
     """
@@ -34,7 +34,7 @@ UNKNOWN_ROWS = RowCounts(None, None, None, None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteCounts:
-    """What one commit did; None where it does not know.
+    """Counts what one commit did; None where it does not know.
 
     ``rows_affected``: the rows inserted, updated and deleted; of an upsert or of changes, where these are not known apart, the rows
     written. Files are data files, without those that only moved to another level; their bytes are those in storage.
@@ -70,7 +70,7 @@ NOTHING_DONE = WriteCounts(**dict.fromkeys(COUNT_NAMES, 0))
 
 
 def together(many: Iterable[WriteCounts]) -> WriteCounts:
-    """What several commits did; None where one of them does not know."""
+    """The sums over several commits; None where one of them does not know."""
     sums: dict[str, int | None] = dict.fromkeys(COUNT_NAMES, 0)
     for counts in many:
         for name, before in sums.items():

@@ -207,7 +207,7 @@ class TableContext:
 
     @property
     def view(self) -> RowView | None:
-        """What the caller sees of the rows at this schema; None: all of them. Raises as :meth:`ruled`, and for rules that cannot
+        """The part of the rows that the caller sees at this schema; None: all of them. Raises as :meth:`ruled`, and for rules that cannot
         be carried out."""
         if self.rules is None:
             return None if self._service is None else self.ruled().view

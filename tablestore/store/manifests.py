@@ -622,7 +622,7 @@ class Manifests:
 
 
 class _Behind:
-    """Does something with each of some manifests in another thread, in their order, while its caller decodes the next ones. Most of
+    """Hands each of some manifests to another thread, in their order, while its caller decodes the next ones. Most of
     it is work of Arrow, which two threads do at once. An error comes out of a later call, or at the end.
 
     Memory: the columns of :data:`_MOST_WAITING` manifests.

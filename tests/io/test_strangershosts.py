@@ -46,6 +46,10 @@ CLIENTS = frozenset(
         # The time that a request may take; the files of TLS.
         "tablestore.server.http.requesttime",
         "tablestore.server.http.address",
+        # The loop of requests: turns of commits, streams of events, what runs beside.
+        "tablestore.server.application",
+        "tablestore.server.committurns",
+        "tablestore.server.eventstreams",
         # The loop of an awaited job.
         "tablestore.environment.jobs",
     }

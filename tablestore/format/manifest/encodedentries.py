@@ -168,7 +168,7 @@ def deleting_rows_in(entries: Sequence[ManifestEntry]) -> int | None:
 
 
 def files_and_bytes(entries: Sequence[ManifestEntry]) -> tuple[int, int]:
-    """How many files the entries are of, and how many bytes these have."""
+    """The number of files of the entries, and of their bytes."""
     if isinstance(entries, EncodedEntries):
         # As Python's numbers, which do not overflow.
         return len(entries), sum(entries.columns.numbers("file_size").tolist())

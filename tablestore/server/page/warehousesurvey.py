@@ -29,13 +29,13 @@ class Seen(Generic[T]):
 
 @dataclass(slots=True)
 class WarehouseSurvey(Generic[T]):
-    """What was seen of tables. Threads may share it: two that look at one table both see it. Memory: a value a table."""
+    """Keeps what was seen of tables. Threads may share it: two that look at one table both see it. Memory: a value a table."""
 
     _seen: dict[Place, Seen[T]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def seen(self, place: Place) -> Seen[T] | None:
-        """What was seen of a table, if it was ever looked at."""
+        """The look at a table, if it was ever looked at."""
         with self._lock:
             return self._seen.get(place)
 
@@ -52,7 +52,7 @@ class WarehouseSurvey(Generic[T]):
         return sorted(due, key=ages.__getitem__)[:most]
 
     def known(self, places: Iterable[Place]) -> Mapping[Place, Seen[T]]:
-        """What was seen of these tables."""
+        """The looks at these tables."""
         with self._lock:
             return {place: self._seen[place] for place in places if place in self._seen}
 

@@ -21,7 +21,7 @@ PART = 1024
 
 @dataclass(slots=True)
 class _Moments:
-    """What is known of parts of rows: their counts, averages, and the sums of powers of the distances from these."""
+    """Holds moments of parts of rows: their counts, averages, and the sums of powers of the distances from these."""
 
     count: _F64
     average: _F64
@@ -30,13 +30,13 @@ class _Moments:
     fourth: _F64
 
     def first(self, many: int) -> "_Moments":
-        """Of so many parts; what is computed of it is computed of these."""
+        """The moments of so many parts; what is computed of it is computed of these."""
         return _Moments(
             self.count[:many], self.average[:many], self.second[:many], self.third[:many], self.fourth[:many]
         )  # fmt: skip
 
     def of(self, places: _I64) -> "_Moments":
-        """Of some parts."""
+        """The moments of some parts."""
         return _Moments(
             self.count[places], self.average[places], self.second[places], self.third[places], self.fourth[places]
         )  # fmt: skip

@@ -45,7 +45,7 @@ class _Step:
 
     @property
     def by(self) -> str:
-        """What moves the clocks, in DuckDB's words."""
+        """The step of the clocks, in DuckDB's words."""
         return f"TO_MONTHS(CAST(_at * {self.months} AS INTEGER))" if self.months else f"TO_DAYS(CAST(_at * {self.days} AS INTEGER))"
 
 
