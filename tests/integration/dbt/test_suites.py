@@ -1,16 +1,19 @@
-import importlib, inspect, os
-import dbt.tests.adapter as root
-def walk():
-    base=list(root.__path__)[0]
-    for d,_,fs in os.walk(base):
-        for f in sorted(fs):
-            if f.endswith(".py") and f!="__init__.py":
-                rel=os.path.relpath(os.path.join(d,f),base)[:-3].replace(os.sep,".")
-                m=importlib.import_module("dbt.tests.adapter."+rel)
-                for n,c in sorted(vars(m).items()):
-                    if inspect.isclass(c) and c.__module__==m.__name__ and any(a.startswith("test_") and callable(getattr(c,a)) for a in dir(c)):
-                        if n.startswith("Test") and not (set(vars(c))-{"__module__","__doc__","__firstlineno__","__static_attributes__"}): continue
-                        yield rel,n,c
-for rel,n,c in walk():
-    if rel.startswith("grants") or rel.startswith("python_model"): continue
-    globals()["Test_"+rel.replace(".","_")+"__"+n]=type("Test_"+rel.replace(".","_")+"__"+n,(c,),{"__module__":__name__})
+"""dbt's own suites for adapters pass: each class of dbt-tests-adapter is a class here, unless suites.py says why not."""
+
+from tests.integration.dbt.overrides import OWN
+from tests.integration.dbt.suites import LEFT_OUT, suites, why_left_out
+
+_ALL = dict(suites())
+
+for _name, _suite in _ALL.items():
+    if why_left_out(_name) is None:
+        _class = f"Test_{_name.replace('.', '_')}"
+        globals()[_class] = type(_class, (OWN.get(_suite, _suite),), {"__module__": __name__})
+
+
+def test_what_is_left_out_exists() -> None:
+    assert not [start for start in LEFT_OUT if not any(name.startswith(start) for name in _ALL)]
+
+
+def test_each_of_our_own_suites_stands_for_one_of_dbt() -> None:
+    assert set(OWN) <= set(_ALL.values())

@@ -61,9 +61,19 @@
   {%- endif -%}
 {%- endmacro %}
 
+{# The columns of a relation by their names in lower case: dbt does not tell upper from lower case, ALTER TABLE does. #}
+{% macro tablestore_quoted_columns(relation) -%}
+  {%- set quoted = {} -%}
+  {%- for column in adapter.get_columns_in_relation(relation) -%}
+    {%- do quoted.update({column.name | lower: column.quoted}) -%}
+  {%- endfor -%}
+  {{ return(quoted) }}
+{%- endmacro %}
+
 {% macro tablestore__alter_column_type(relation, column_name, new_column_type) -%}
+  {%- set column = tablestore_quoted_columns(relation).get(column_name | lower, adapter.quote(column_name)) -%}
   {% call statement('alter_column_type') -%}
-    alter table {{ relation.render() }} alter column {{ adapter.quote(column_name) }} type {{ adapter.declared_type(new_column_type) }}
+    alter table {{ relation.render() }} alter column {{ column }} type {{ adapter.declared_type(new_column_type) }}
   {%- endcall %}
 {%- endmacro %}
 

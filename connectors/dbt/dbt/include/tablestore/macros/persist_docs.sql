@@ -23,10 +23,7 @@
 {%- endmacro %}
 
 {% macro tablestore__alter_column_comment(relation, column_dict) -%}
-  {%- set existing = {} -%}
-  {%- for column in adapter.get_columns_in_relation(relation) -%}
-    {%- do existing.update({column.name | lower: column.quoted}) -%}
-  {%- endfor -%}
+  {%- set existing = tablestore_quoted_columns(relation) -%}
   {%- for name in column_dict -%}
     {%- set comment = column_dict[name]['description'] -%}
     {%- if comment -%}

@@ -1,12 +1,13 @@
 {# A function of SQL is one expression over its arguments. #}
 {% macro tablestore__scalar_function_create_replace_signature_sql(target_relation) -%}
   {%- if model.config.get('volatility') -%}{%- do unsupported_volatility_warning(model.config.get('volatility')) -%}{%- endif -%}
-  create or replace function {{ target_relation.render() }} ({{ formatted_scalar_function_args_sql() }})
+  CREATE OR REPLACE FUNCTION {{ target_relation.render() }} ({{ formatted_scalar_function_args_sql() }})
   returns {{ adapter.declared_type(model.returns.data_type) }}
 {%- endmacro %}
 
 {% macro tablestore__scalar_function_body_sql() -%}
-  return {{ model.compiled_code }}
+  {%- set expression = model.compiled_code | trim -%}
+  return {{ expression[6:] if expression[:6] | lower == 'select' else expression }}
 {%- endmacro %}
 
 {% macro tablestore__formatted_scalar_function_args_sql() -%}

@@ -43,6 +43,7 @@
   {{ run_hooks(pre_hooks) }}
 
   {%- if existing is not none and existing.is_materialized_view and should_full_refresh() -%}
+    {%- do log('Applying REPLACE to: ' ~ target_relation) -%}
     {# Built beside the table and put in its place: columns, key and partitions may be others. #}
     {%- call statement('stage') -%}
       alter materialized table {{ target_relation.render() }} stage{{ tablestore_materialized_clauses() }}

@@ -68,7 +68,7 @@
     {{ exceptions.raise_compiler_error("tablestore has no models in " ~ language ~ "; write the model in SQL, or a function of Python that SQL calls") }}
   {%- endif -%}
   {%- set header = config.get('sql_header', none) -%}
-  {%- if header is not none -%}{{ header }};{%- endif -%}
+  {{ header if header is not none }}
   {%- if temporary -%}
   create or replace temporary view {{ relation.render() }} as
   {{ compiled_code }}

@@ -1,6 +1,6 @@
 {% macro tablestore__create_view_as(relation, sql) -%}
   {%- set header = config.get('sql_header', none) -%}
-  {%- if header is not none -%}{{ header }};{%- endif -%}
+  {{ header if header is not none }}
   create or replace view {{ relation.render() }}
   {%- set contract = config.get('contract') -%}
   {%- if contract and contract.enforced %}

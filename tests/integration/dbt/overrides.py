@@ -1,0 +1,356 @@
+"""Says in Spark's words, for the suites that have no others than those of Postgres, what their models and expectations say."""
+
+from typing import Any
+
+import pytest
+from dbt.adapters.base.relation import BaseRelation
+from dbt.tests.adapter.basic.expected_catalog import base_expected_catalog, expected_references_catalog, no_stats
+from dbt.tests.adapter.basic.test_docs_generate import BaseDocsGenerate, BaseDocsGenReferences
+from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import BaseGetCatalogForSingleRelation
+from dbt.tests.adapter.catalog.relation_types import CatalogRelationTypes
+from dbt.tests.adapter.constraints import fixtures as constraints
+from dbt.tests.adapter.constraints import test_constraints
+from dbt.tests.adapter.dbt_show.test_dbt_show import BaseShowDoesNotHandleDoubleLimit
+from dbt.tests.adapter.functions.test_udfs import UDFsBasic
+from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
+from dbt.tests.adapter.materialized_view.basic import MaterializedViewBasic
+from dbt.tests.adapter.persist_docs import test_persist_docs
+from dbt.tests.adapter.sample_mode.test_sample_mode import BaseSampleModeTest
+from dbt.tests.adapter.simple_seed import test_seed
+from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
+from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
+from dbt.tests.util import check_table_does_exist, get_connection
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
+
+OWN: dict[type, type] = {}
+"""Ours in the place of dbt's."""
+
+
+def replaces(original: type) -> Any:
+    """Registers a class as ours of one of dbt's."""
+
+    def register(own: type) -> type:
+        OWN[original] = own
+        return own
+
+    return register
+
+
+# -- documents
+
+_TYPES = {"id_type": "BIGINT", "text_type": "STRING", "time_type": "TIMESTAMP_LTZ", "view_type": "view", "table_type": "table"}
+
+
+@replaces(BaseDocsGenerate)
+class DocsGenerate(BaseDocsGenerate):
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project: Any) -> Any:
+        return base_expected_catalog(project, role=None, model_stats=no_stats(), **_TYPES)
+
+
+@replaces(BaseDocsGenReferences)
+class DocsGenReferences(BaseDocsGenReferences):
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project: Any) -> Any:
+        return expected_references_catalog(project, role=None, model_stats=no_stats(), bigint_type="BIGINT", **_TYPES)
+
+
+@replaces(BaseGetCatalogForSingleRelation)
+class GetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_seed(self, project: Any) -> CatalogTable:
+        return _catalog_table(project, "my_seed", "table")
+
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_view_model(self, project: Any) -> CatalogTable:
+        return _catalog_table(project, "my_view_model", "view")
+
+
+def _catalog_table(project: Any, name: str, kind: str) -> CatalogTable:
+    types = {"id": "BIGINT", "first_name": "STRING", "email": "STRING", "ip_address": "STRING", "updated_at": "TIMESTAMP_LTZ"}
+    columns = {
+        column: ColumnMetadata(type=text, index=place, name=column, comment=None)
+        for place, (column, text) in enumerate(types.items(), 1)
+    }
+    metadata = TableMetadata(type=kind, schema=project.test_schema, name=name, database=project.database, comment=None, owner=None)
+    return CatalogTable(metadata=metadata, columns=columns, stats={}, unique_id=None)
+
+
+@replaces(CatalogRelationTypes)
+class RelationTypes(CatalogRelationTypes):
+    @pytest.fixture(scope="class", autouse=True)
+    def models(self) -> Any:
+        from dbt.tests.adapter.catalog import files
+
+        yield {"my_table.sql": files.MY_TABLE, "my_view.sql": files.MY_VIEW, "my_materialized_view.sql": files.MY_MATERIALIZED_VIEW}
+
+
+@replaces(test_persist_docs.BasePersistDocs)
+class PersistDocs(test_persist_docs.BasePersistDocs):
+    def _assert_has_view_comments(self, view_node: Any, has_node_comments: bool = True, has_column_comments: bool = True) -> None:
+        # The columns of a view have no comments.
+        super()._assert_has_view_comments(view_node, has_node_comments, False)
+
+
+# -- contracts
+
+
+class OurTypes:
+    @pytest.fixture
+    def string_type(self) -> str:
+        return "STRING"
+
+    @pytest.fixture
+    def int_type(self) -> str:
+        return "INT"
+
+    @pytest.fixture
+    def data_types(self) -> list[list[str]]:
+        # The value in SQL, its type in the project, and as errors name it.
+        return [
+            ["1", "int", "INT"],
+            ["'1'", "string", "STRING"],
+            ["true", "boolean", "BOOLEAN"],
+            ["cast('2013-11-03' as date)", "date", "DATE"],
+            ["timestamp '2013-11-03 00:00:00'", "timestamp", "TIMESTAMP_LTZ"],
+            ["timestamp_ntz '2013-11-03 00:00:00'", "timestamp_ntz", "TIMESTAMP_NTZ"],
+            ["array('a', 'b', 'c')", "array<string>", "ARRAY<STRING>"],
+            ["array(1, 2, 3)", "array<int>", "ARRAY<INT>"],
+            ["cast(1 as decimal(4, 2))", "decimal(4, 2)", "DECIMAL(4, 2)"],
+        ]
+
+
+@replaces(test_constraints.BaseTableConstraintsColumnsEqual)
+class TableConstraintsColumnsEqual(OurTypes, test_constraints.BaseTableConstraintsColumnsEqual):
+    pass
+
+
+@replaces(test_constraints.BaseViewConstraintsColumnsEqual)
+class ViewConstraintsColumnsEqual(OurTypes, test_constraints.BaseViewConstraintsColumnsEqual):
+    pass
+
+
+@replaces(test_constraints.BaseIncrementalConstraintsColumnsEqual)
+class IncrementalConstraintsColumnsEqual(OurTypes, test_constraints.BaseIncrementalConstraintsColumnsEqual):
+    pass
+
+
+_CREATED = """
+create or replace table <model_identifier> (
+    `id` INT NOT NULL,
+    `color` STRING,
+    `date_day` STRING,
+    primary key (`id`) not enforced
+)
+as
+select `id`, `color`, `date_day`
+from (
+    -- depends_on: <foreign_key_model_identifier>
+    select
+        'blue' as color,
+        1 as id,
+        '2019-01-01' as date_day
+) as model_subq
+"""
+
+
+class Created:
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        return _CREATED
+
+
+@replaces(test_constraints.BaseConstraintsRuntimeDdlEnforcement)
+class ConstraintsDdl(Created, test_constraints.BaseConstraintsRuntimeDdlEnforcement):
+    pass
+
+
+@replaces(test_constraints.BaseIncrementalConstraintsRuntimeDdlEnforcement)
+class IncrementalConstraintsDdl(Created, test_constraints.BaseIncrementalConstraintsRuntimeDdlEnforcement):
+    pass
+
+
+@replaces(test_constraints.BaseModelConstraintsRuntimeEnforcement)
+class ModelConstraintsDdl(Created, test_constraints.BaseModelConstraintsRuntimeEnforcement):
+    pass
+
+
+@replaces(test_constraints.BaseConstraintQuotedColumn)
+class ConstraintQuotedColumn(test_constraints.BaseConstraintQuotedColumn):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "my_model.sql": constraints.my_model_with_quoted_column_name_sql.replace('"from"', "`from`"),
+            "constraints_schema.yml": constraints.model_quoted_column_schema_yml,
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        return """
+create or replace table <model_identifier> (
+    `id` INT NOT NULL,
+    `from` STRING NOT NULL,
+    `date_day` STRING
+)
+as
+select `id`, `from`, `date_day`
+from (
+    select
+        'blue' as `from`,
+        1 as id,
+        '2019-01-01' as date_day
+) as model_subq
+"""
+
+
+class NullRefused:
+    @pytest.fixture(scope="class")
+    def expected_error_messages(self) -> list[str]:
+        return ["column 'id'", "NOT NULL"]
+
+
+@replaces(test_constraints.BaseConstraintsRollback)
+class ConstraintsRollback(NullRefused, test_constraints.BaseConstraintsRollback):
+    pass
+
+
+@replaces(test_constraints.BaseIncrementalConstraintsRollback)
+class IncrementalConstraintsRollback(NullRefused, test_constraints.BaseIncrementalConstraintsRollback):
+    pass
+
+
+_SETS, _READS = "set session time zone 'Asia/Kolkata';", "current_setting('timezone')"
+
+
+class OurHeader:
+    @pytest.fixture(scope="class")
+    def models(self, request: pytest.FixtureRequest) -> dict[str, str]:
+        text: str = getattr(constraints, self.template)  # type: ignore[attr-defined]
+        return {
+            "my_model_contract_sql_header.sql": text.replace(_SETS, "set 'timezone' = 'Asia/Kolkata';").replace(_READS, "current_timezone()"),
+            "constraints_schema.yml": constraints.model_contract_header_schema_yml,
+        }
+
+
+@replaces(test_constraints.BaseTableContractSqlHeader)
+class TableContractSqlHeader(OurHeader, test_constraints.BaseTableContractSqlHeader):
+    template = "my_model_contract_sql_header_sql"
+
+
+@replaces(test_constraints.BaseIncrementalContractSqlHeader)
+class IncrementalContractSqlHeader(OurHeader, test_constraints.BaseIncrementalContractSqlHeader):
+    template = "my_model_incremental_contract_sql_header_sql"
+
+
+# -- materialized tables
+
+
+@replaces(MaterializedViewBasic)
+class MaterializedTableBasic(MaterializedViewBasic):
+    @staticmethod
+    def insert_record(project: Any, table: BaseRelation, record: tuple[int, int]) -> None:
+        project.run_sql(f"insert into {table} (id, value) values {record}")
+
+    @staticmethod
+    def refresh_materialized_view(project: Any, materialized_view: BaseRelation) -> None:
+        project.run_sql(f"alter materialized table {materialized_view} refresh")
+
+    @staticmethod
+    def query_row_count(project: Any, relation: BaseRelation) -> int:
+        return int(project.run_sql(f"select count(*) from {relation}", fetch="one")[0])
+
+    @staticmethod
+    def query_relation_type(project: Any, relation: BaseRelation) -> str | None:
+        with get_connection(project.adapter):
+            place = relation.without_identifier()
+            kinds = {one.identifier: str(one.type) for one in project.adapter.list_relations_without_caching(place)}
+        return kinds.get(relation.identifier)
+
+
+# -- times
+
+_UTC = "00:00:00-0"
+
+
+@replaces(BaseMicrobatch)
+class Microbatch(BaseMicrobatch):
+    @pytest.fixture(scope="class")
+    def input_model_sql(self) -> str:
+        from dbt.tests.adapter.incremental import test_incremental_microbatch as original
+
+        return original._input_model_sql.replace(_UTC, "00:00:00")
+
+    @pytest.fixture(scope="class")
+    def insert_two_rows_sql(self, project: Any) -> str:
+        rows = "(4, timestamp '2020-01-04 00:00:00'), (5, timestamp '2020-01-05 00:00:00')"
+        return f"insert into {project.database}.{project.test_schema}.input_model (id, event_time) values {rows}"
+
+
+@replaces(BaseSampleModeTest)
+class SampleMode(BaseSampleModeTest):
+    @pytest.fixture(scope="class")
+    def input_model_sql(self) -> str:
+        from dbt.tests.adapter.sample_mode import fixtures
+
+        return fixtures.input_model_sql.replace(":0-0'", ":00'").replace(_UTC, "00:00:00").replace("-0'", "'")
+
+
+@replaces(BaseCurrentTimestamps)
+class CurrentTimestamps(BaseCurrentTimestamps):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"get_current_timestamp.sql": "select {{ current_timestamp() }} as current_timestamp"}
+
+    @pytest.fixture(scope="class")
+    def expected_schema(self) -> dict[str, str]:
+        return {"current_timestamp": "TIMESTAMP_LTZ"}
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        return "select current_timestamp() as current_timestamp"
+
+
+@replaces(BaseUnitTestingTypes)
+class UnitTestingTypes(BaseUnitTestingTypes):
+    @pytest.fixture
+    def data_types(self) -> list[list[str]]:
+        return [
+            ["1", "1"],
+            ["'1'", "1"],
+            ["true", "true"],
+            ["date '2020-01-02'", "2020-01-02"],
+            ["timestamp '2013-11-03 00:00:00'", "2013-11-03 00:00:00"],
+            ["timestamp_ntz '2013-11-03 00:00:00'", "2013-11-03 00:00:00"],
+            ["cast('1' as decimal(10, 2))", "1"],
+        ]
+
+
+# -- others
+
+
+@replaces(UDFsBasic)
+class Functions(UDFsBasic):
+    pass
+
+
+@replaces(BaseShowDoesNotHandleDoubleLimit)
+class ShowDoesNotHandleDoubleLimit(BaseShowDoesNotHandleDoubleLimit):
+    DATABASE_ERROR_MESSAGE = "cannot be parsed"
+
+
+class ViewStays:
+    """A view names its table, and so outlives one that takes the other's place."""
+
+    def _check_relation_end_state(self, run_result: Any, project: Any, exists: bool) -> None:
+        super()._check_relation_end_state(run_result, project, True)  # type: ignore[misc]
+        check_table_does_exist(project.adapter, "models__downstream_from_seed_actual")
+
+
+@replaces(test_seed.BaseBasicSeedTests)
+class BasicSeedTests(ViewStays, test_seed.BaseBasicSeedTests):
+    pass
+
+
+@replaces(test_seed.BaseSeedConfigFullRefreshOn)
+class SeedConfigFullRefreshOn(ViewStays, test_seed.BaseSeedConfigFullRefreshOn):
+    pass
