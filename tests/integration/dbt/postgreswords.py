@@ -22,9 +22,16 @@ def in_our_words(sql: str) -> str:
     for name in _FILLED_IN:
         text = text.replace(f"{{{name}}}", f"__{name}__")
     try:
-        tree = sqlglot.parse_one(text.replace("`", '"'), read="postgres")
+        trees = sqlglot.parse(text.replace("`", '"'), read="postgres")
     except sqlglot.ParseError:
         return sql
+    words = "; ".join(_in_our_words(tree) for tree in trees if tree is not None)
+    for name in _FILLED_IN:
+        words = words.replace(f"__{name}__", f"{{{name}}}")
+    return words
+
+
+def _in_our_words(tree: exp.Expr) -> str:
     if isinstance(tree, exp.Insert):
         # A text is no time for tablestore, as for Spark.
         for literal in list(tree.find_all(exp.Literal)):
@@ -36,7 +43,4 @@ def in_our_words(sql: str) -> str:
         # A time with a zone, as the adapter declares those of seeds.
         if kind.this in (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ):
             kind.replace(exp.DataType.build("TIMESTAMPLTZ"))
-    words = tree.sql(dialect="spark")
-    for name in _FILLED_IN:
-        words = words.replace(f"__{name}__", f"{{{name}}}")
-    return words
+    return tree.sql(dialect="spark")

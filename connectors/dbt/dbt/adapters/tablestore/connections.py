@@ -10,7 +10,7 @@ from dbt.adapters.contracts.connection import AdapterResponse, Connection, Conne
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions import FailedToConnectError
 from dbt.adapters.sql import SQLConnectionManager
-from dbt.adapters.tablestore.cursor import TablestoreCursor, TablestoreHandle
+from dbt.adapters.tablestore.drivercursor import TablestoreCursor, TablestoreHandle
 from dbt.adapters.tablestore.environments import EnvironmentPool
 from tablestore.errors import TablestoreError
 

@@ -12,6 +12,9 @@ from typing import Any
 import tablestore as ts
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
 
+# Two threads start one Spark.
+_STARTING = Lock()
+
 
 @dataclass
 class EnvironmentPool:
@@ -71,17 +74,14 @@ def _text(value: Any) -> str:
 
 
 def _spark_session(credentials: TablestoreCredentials) -> Any:
-    if not (credentials.remote or credentials.master or credentials.spark_config):
-        # tablestore starts one, or takes the one that runs.
-        return None
+    """The session of Spark that the threads share: it lasts as long as the process, and no environment ends it."""
     # Of the extra spark.
     from pyspark.sql import SparkSession
+    from pyspark_tablestore.query.sparksession import own_session, running_session
 
-    builder: Any = SparkSession.builder.appName("dbt").config("spark.sql.session.timeZone", "UTC")
-    if credentials.remote:
-        builder = builder.remote(credentials.remote)
-    elif credentials.master:
-        builder = builder.master(credentials.master)
-    for key, value in credentials.spark_config.items():
-        builder = builder.config(key, _text(value))
-    return builder.getOrCreate()
+    settings = {key: _text(value) for key, value in credentials.spark_config.items()}
+    with _STARTING:
+        if credentials.remote:
+            return SparkSession.builder.remote(credentials.remote).config(map=settings).getOrCreate()
+        master = {} if credentials.master is None else {"spark.master": credentials.master}
+        return running_session() or own_session({**master, **settings})

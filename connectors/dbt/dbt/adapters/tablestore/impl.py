@@ -18,10 +18,10 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.sql import SQLAdapter
 from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
-from dbt.adapters.tablestore.cursor import rows_of
-from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.drivercursor import rows_of
+from dbt.adapters.tablestore.relationname import TablestoreRelation
 from dbt.adapters.tablestore.seedrows import seed_type, to_arrow
-from dbt.adapters.tablestore.sqltypes import declared, shared_word, spelled
+from dbt.adapters.tablestore.typewords import declared, shared_word, spelled
 from tablestore.clock import SystemClock
 from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.types.typestring import declared_type, quote_identifier

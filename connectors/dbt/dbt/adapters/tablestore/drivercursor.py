@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import tablestore as ts
 from dbt.adapters.tablestore.environments import EnvironmentPool
-from dbt.adapters.tablestore.sqltypes import sql_type
+from dbt.adapters.tablestore.typewords import sql_type
 from tablestore.environment.result import Result
 
 _NO_TRANSACTION = ("BEGIN", "COMMIT", "ROLLBACK")
