@@ -84,7 +84,11 @@ class RelationTypes(CatalogRelationTypes):
     def models(self) -> Any:
         from dbt.tests.adapter.catalog import files
 
-        yield {"my_table.sql": files.MY_TABLE, "my_view.sql": files.MY_VIEW, "my_materialized_view.sql": files.MY_MATERIALIZED_VIEW}
+        return {
+            "my_table.sql": files.MY_TABLE,
+            "my_view.sql": files.MY_VIEW,
+            "my_materialized_view.sql": files.MY_MATERIALIZED_VIEW,
+        }
 
 
 @replaces(test_persist_docs.BasePersistDocs)
@@ -229,7 +233,9 @@ class OurHeader:
     def models(self, request: pytest.FixtureRequest) -> dict[str, str]:
         text: str = getattr(constraints, self.template)  # type: ignore[attr-defined]
         return {
-            "my_model_contract_sql_header.sql": text.replace(_SETS, "set 'timezone' = 'Asia/Kolkata';").replace(_READS, "current_timezone()"),
+            "my_model_contract_sql_header.sql": text.replace(_SETS, "set 'timezone' = 'Asia/Kolkata';").replace(
+                _READS, "current_timezone()"
+            ),
             "constraints_schema.yml": constraints.model_contract_header_schema_yml,
         }
 

@@ -41,7 +41,10 @@ def test_the_shop_builds_twice_and_the_second_time_takes_up_what_changed(dbt: Ru
         env.use_database("shop")
         ada = env.execute_sql("SELECT * FROM customers WHERE first_name = 'Ada'").to_arrow().to_pylist()[0]
         assert (ada["number_of_orders"], str(ada["customer_lifetime_value"])) == (3, "48.00")
-        assert env.execute_sql("SELECT count(*) AS n FROM customers WHERE customer_lifetime_value IS NULL").to_arrow()["n"][0].as_py() == 1
+        assert (
+            env.execute_sql("SELECT count(*) AS n FROM customers WHERE customer_lifetime_value IS NULL").to_arrow()["n"][0].as_py()
+            == 1
+        )
         assert env.catalog().table("shop.orders").primary_key == ("order_id",)
 
     orders = shop / "seeds" / "raw_orders.csv"
@@ -54,7 +57,11 @@ def test_the_shop_builds_twice_and_the_second_time_takes_up_what_changed(dbt: Ru
         history = env.execute_sql(
             "SELECT order_id, status, dbt_valid_to IS NULL AS now FROM orders_history WHERE order_id >= 6 ORDER BY order_id, now"
         ).to_arrow()
-        assert [tuple(row.values()) for row in history.to_pylist()] == [(6, "placed", False), (6, "shipped", True), (7, "placed", True)]
+        assert [tuple(row.values()) for row in history.to_pylist()] == [
+            (6, "placed", False),
+            (6, "shipped", True),
+            (7, "placed", True),
+        ]
         events = env.execute_sql("SELECT order_id, status FROM order_events WHERE order_id >= 6 ORDER BY order_id").to_arrow()
         assert events["status"].to_pylist() == ["shipped", "placed"]
         revenue = env.execute_sql("SELECT revenue FROM revenue_by_day WHERE order_date = DATE '2026-01-09'").to_arrow()

@@ -72,7 +72,8 @@ def incremental(strategy: str, more: str = "") -> str:
 def test_config_says_key_partitions_buckets_and_options(shop: Project) -> None:
     shop.models(
         orders="""
-        {{ config(materialized='table', primary_key=['id', 'day'], partition_by='day', buckets=3, properties={'merge-engine': 'first-row'}) }}
+        {{ config(materialized='table', primary_key=['id', 'day'], partition_by='day', buckets=3,
+                  properties={'merge-engine': 'first-row'}) }}
         select 1 as id, 'mon' as day
         """
     )
@@ -86,7 +87,12 @@ def test_config_says_key_partitions_buckets_and_options(shop: Project) -> None:
 def test_a_table_whose_model_fails_keeps_its_rows(shop: Project) -> None:
     shop.models(orders="{{ config(materialized='table') }} select '1' as id")
     shop.run()
-    shop.models(orders="{{ config(materialized='table') }} select cast(id as string) as id from (select cast(concat('x', id) as int) as id from {{ this }})")
+    shop.models(
+        orders="""
+        {{ config(materialized='table') }}
+        select cast(id as string) as id from (select cast(concat('x', id) as int) as id from {{ this }})
+        """
+    )
     assert not shop.dbt("run").success
     assert shop.rows("SELECT * FROM orders") == [("1",)]
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
-
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.exceptions import FailedToConnectError
 from dbt.adapters.sql import SQLConnectionManager
 from dbt.adapters.tablestore.drivercursor import TablestoreCursor, TablestoreHandle
 from dbt.adapters.tablestore.environments import EnvironmentPool
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+
 from tablestore.errors import TablestoreError
 
 logger = AdapterLogger("tablestore")

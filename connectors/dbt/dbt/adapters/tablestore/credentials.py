@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbt_common.exceptions import DbtRuntimeError
-
 from dbt.adapters.contracts.connection import Credentials
+from dbt_common.exceptions import DbtRuntimeError
 
 DEFAULT_CATALOG = "tablestore"
 ENGINES = ("duckdb", "spark")
@@ -16,9 +15,9 @@ ENGINES = ("duckdb", "spark")
 class TablestoreCredentials(Credentials):
     """The fields of a target of ``profiles.yml``.
 
-    ``warehouse`` is the catalog ``tablestore``, with the options of a catalog in ``options``; ``catalogs`` are more of them, by name.
-    ``database`` is the catalog that models are built in, ``schema`` its database. ``config`` are settings of SQL. Of Spark, ``remote``
-    names a server of Spark Connect, ``master`` where Spark runs otherwise, and ``spark_config`` its settings.
+    ``warehouse`` is the catalog ``tablestore``, with the options of a catalog in ``options``; ``catalogs`` are more of them, by
+    name. ``database`` is the catalog that models are built in, ``schema`` its database. ``config`` are settings of SQL. Of Spark,
+    ``remote`` names a server of Spark Connect, ``master`` where Spark runs otherwise, and ``spark_config`` its settings.
     """
 
     database: str = DEFAULT_CATALOG
@@ -38,12 +37,16 @@ class TablestoreCredentials(Credentials):
         if self.engine not in ENGINES:
             raise DbtRuntimeError(f"profile: expected duckdb or spark as engine, found '{self.engine}'")
         if self.warehouse is None and "warehouse" not in self.options and not self.catalogs:
-            raise DbtRuntimeError("profile: expected a warehouse (a folder or a URL), found none; add warehouse: /path/to/warehouse")
+            raise DbtRuntimeError(
+                "profile: expected a warehouse (a folder or a URL), found none; add warehouse: /path/to/warehouse"
+            )
         if self.engine != "spark" and (self.remote or self.master or self.spark_config):
             raise DbtRuntimeError("profile: remote, master and spark_config are of the engine spark; add engine: spark")
         known = {*self.catalogs, *([] if self.own_catalog is None else [DEFAULT_CATALOG])}
         if self.database not in known:
-            raise DbtRuntimeError(f"profile: expected one of the catalogs as database, found '{self.database}' (known: {', '.join(sorted(known))})")
+            raise DbtRuntimeError(
+                f"profile: expected one of the catalogs as database, found '{self.database}' (known: {', '.join(sorted(known))})"
+            )
 
     @property
     def type(self) -> str:

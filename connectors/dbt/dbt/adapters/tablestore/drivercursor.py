@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-
-import tablestore as ts
 from dbt.adapters.tablestore.environments import EnvironmentPool
 from dbt.adapters.tablestore.typewords import sql_type
+
+import tablestore as ts
 from tablestore.environment.result import Result
 
 _NO_TRANSACTION = ("BEGIN", "COMMIT", "ROLLBACK")
@@ -116,4 +116,3 @@ class TablestoreCursor:
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows as Python values, which is what dbt reads: results of tests and macros, which are small."""
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table.num_columns else []
-

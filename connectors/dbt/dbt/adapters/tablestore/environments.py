@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-import tablestore as ts
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
+
+import tablestore as ts
 
 # Two threads start one Spark.
 _STARTING = Lock()

@@ -4,12 +4,6 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dbt_common.clients.agate_helper import table_from_rows
-from dbt_common.contracts.constraints import ColumnLevelConstraint, ConstraintType, ModelLevelConstraint
-from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
-from dbt_common.exceptions import DbtRuntimeError
-
-import tablestore as ts
 from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation, InformationSchema
@@ -22,6 +16,12 @@ from dbt.adapters.tablestore.drivercursor import rows_of
 from dbt.adapters.tablestore.relationname import TablestoreRelation
 from dbt.adapters.tablestore.seedrows import seed_type, to_arrow
 from dbt.adapters.tablestore.typewords import declared, shared_word, spelled
+from dbt_common.clients.agate_helper import table_from_rows
+from dbt_common.contracts.constraints import ColumnLevelConstraint, ConstraintType, ModelLevelConstraint
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
+from dbt_common.exceptions import DbtRuntimeError
+
+import tablestore as ts
 from tablestore.clock import SystemClock
 from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.types.typestring import declared_type, quote_identifier
@@ -118,9 +118,7 @@ class TablestoreAdapter(SQLAdapter):
             **dict.fromkeys(materialized, RelationType.MaterializedView),
             **dict.fromkeys(views, RelationType.View),
         }
-        return [
-            self.Relation.create(database=database, schema=schema, identifier=name, type=types[name]) for name in sorted(types)
-        ]
+        return [self.Relation.create(database=database, schema=schema, identifier=name, type=types[name]) for name in sorted(types)]
 
     def get_columns_in_relation(self, relation: BaseRelation) -> list[TablestoreColumn]:
         """The columns of a table or view, also of a temporary one; none where it is not there."""
@@ -192,7 +190,8 @@ class TablestoreAdapter(SQLAdapter):
                 if names is None or (schema, name) in names
             }
             columns = self._rows(
-                f"SELECT table_name, column_name, ordinal_position, data_type, column_comment FROM {place}.columns WHERE {condition}"
+                "SELECT table_name, column_name, ordinal_position, data_type, column_comment "
+                f"FROM {place}.columns WHERE {condition}"
             )
             rows += [
                 (database, schema, name, *tables[name], None, column, index, _spelled(kind), comment)

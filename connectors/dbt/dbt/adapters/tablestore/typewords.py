@@ -1,8 +1,8 @@
 """Spells types in words that mean the same where a table is declared and where a query casts.
 
-Declarations have the words of Flink, queries those of Spark: TIMESTAMP has no time zone in the one and one in the other, BYTES and
-ROW are words of the one alone. So dbt sees TIMESTAMP_LTZ, TIMESTAMP_NTZ, BINARY and STRUCT; and what a project declares is a type as
-in a query.
+Declarations have the words of Flink, queries those of Spark: TIMESTAMP has no time zone in the one and one in the other, BYTES
+and ROW are words of the one alone. So dbt sees TIMESTAMP_LTZ, TIMESTAMP_NTZ, BINARY and STRUCT; and what a project declares is a
+type as in a query.
 """
 
 import re
