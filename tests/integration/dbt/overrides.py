@@ -1,6 +1,7 @@
 """Says in Spark's words, for the suites that have no others than those of Postgres, what their models and expectations say."""
 
 import re
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,9 +20,10 @@ from dbt.tests.adapter.materialized_view.basic import MaterializedViewBasic
 from dbt.tests.adapter.persist_docs import test_persist_docs
 from dbt.tests.adapter.sample_mode.test_sample_mode import BaseSampleModeTest
 from dbt.tests.adapter.simple_seed import test_seed
+from dbt.tests.adapter.simple_snapshot import test_various_configs
 from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
 from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
-from dbt.tests.util import check_table_does_exist, get_connection
+from dbt.tests.util import check_table_does_exist, get_connection, run_sql_with_adapter
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
 OWN: dict[type, type] = {}
@@ -350,6 +352,20 @@ class UnitTestingTypes(BaseUnitTestingTypes):
             ["timestamp_ntz '2013-11-03 00:00:00'", "2013-11-03 00:00:00"],
             ["cast('1' as decimal(10, 2))", "1"],
         ]
+
+
+@replaces(test_various_configs.BaseSnapshotDbtValidToCurrent)
+class SnapshotDbtValidToCurrent(test_various_configs.BaseSnapshotDbtValidToCurrent):
+    @pytest.fixture(autouse=True)
+    def _times_without_their_zone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def rows(adapter: Any, sql: str, fetch: str | None = None) -> Any:
+            return [tuple(map(_without_zone, row)) for row in run_sql_with_adapter(adapter, sql, fetch)]
+
+        monkeypatch.setattr(test_various_configs, "run_sql_with_adapter", rows)
+
+
+def _without_zone(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
 # -- others

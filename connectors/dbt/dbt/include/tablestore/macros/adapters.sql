@@ -6,6 +6,14 @@
   {{ return("cast('" ~ timestamp ~ "' as timestamp)") }}
 {%- endmacro %}
 
+{% macro tablestore__get_columns_in_relation(relation) -%}
+  {{ return(adapter.get_columns_in_relation(relation)) }}
+{%- endmacro %}
+
+{% macro tablestore__information_schema_name(database) -%}
+  {{ adapter.quote(database) ~ '.' if database }}information_schema
+{%- endmacro %}
+
 {% macro tablestore__get_drop_sql(relation) -%}
   {%- if adapter.is_temporary(relation) -%}
     drop temporary view if exists {{ relation.render() }}
