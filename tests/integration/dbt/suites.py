@@ -28,6 +28,9 @@ LEFT_OUT = {
     "aliases.test_aliases.BaseSameAliasDifferentDatabases": "wants a second database of Postgres",
     "utils.test_current_timestamp.BaseCurrentTimestampNaive": "now has a time zone: BaseCurrentTimestampAware",
     "utils.test_escape_single_quotes.BaseEscapeSingleQuotesQuote": "a quotation mark is escaped by a backslash",
+    "constraints.test_constraints.BaseConstraintsColumnsEqual": "a part of others",
+    "constraints.test_constraints.BaseContractSqlHeader": "a part of others",
+    "caching.test_caching.BaseCachingTest": "a part of others",
     "utils.base_": "a part of others",
     "utils.data_types.base_": "a part of others",
 }

@@ -1,7 +1,7 @@
 """Keeps environments of tablestore for the threads of dbt: one is used by one thread at a time, and by the next one afterwards.
 
-An environment is not safe for threads, and opening one takes a while; so a connection that dbt closes hands its environment back,
-without the temporary views of the model that was built in it.
+An environment is not safe for threads, and opening one takes a while; so a connection that dbt closes hands its environment back.
+What a model that failed left in it, a temporary view at most, is replaced by the next run of that model.
 """
 
 from collections.abc import Mapping
