@@ -1,5 +1,6 @@
 """Says in Spark's words, for the suites that have no others than those of Postgres, what their models and expectations say."""
 
+import inspect
 import re
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,7 @@ from dbt.tests.adapter.constraints import fixtures as constraints
 from dbt.tests.adapter.constraints import test_constraints
 from dbt.tests.adapter.dbt_show.test_dbt_show import BaseShowDoesNotHandleDoubleLimit
 from dbt.tests.adapter.functions.test_udfs import UDFsBasic
+from dbt.tests.adapter.hooks import test_model_hooks, test_run_hooks
 from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
 from dbt.tests.adapter.incremental.test_incremental_unique_id import BaseIncrementalUniqueKey
 from dbt.tests.adapter.materialized_view.basic import MaterializedViewBasic
@@ -23,7 +25,7 @@ from dbt.tests.adapter.simple_seed import test_seed
 from dbt.tests.adapter.simple_snapshot import test_various_configs
 from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
 from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
-from dbt.tests.util import check_table_does_exist, get_connection, run_sql_with_adapter
+from dbt.tests.util import check_table_does_exist, get_connection, run_dbt, run_sql_with_adapter
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
 OWN: dict[type, type] = {}
@@ -368,6 +370,42 @@ def _without_zone(value: Any) -> Any:
     return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
+# -- hooks
+
+
+class ModelHooks:
+    """What a hook of a model sees."""
+
+    def check_hooks(self, state: str, project: Any, host: Any, count: int = 1) -> None:
+        for context in self.get_ctx_vars(state, count=count, project=project):  # type: ignore[attr-defined]
+            _check_context(context, state, project)
+            assert context["thread_id"].startswith("Thread-")
+
+
+def _check_context(context: dict[str, Any], state: str, project: Any) -> None:
+    assert context["test_state"] == state
+    assert (context["target_name"], context["target_type"]) == ("default", "tablestore")
+    assert (context["target_schema"], context["target_threads"]) == (project.test_schema, 4)
+    assert context["run_started_at"]
+    assert context["invocation_id"]
+
+
+for _suite in (one for one in vars(test_model_hooks).values() if inspect.isclass(one)):
+    if issubclass(_suite, test_model_hooks.BaseTestPrePost):
+        replaces(_suite)(type(_suite.__name__, (ModelHooks, _suite), {}))
+
+
+@replaces(test_run_hooks.BasePrePostRunHooks)
+class RunHooks(test_run_hooks.BasePrePostRunHooks):
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> Any:
+        config = test_run_hooks.BasePrePostRunHooks.project_config_update._get_wrapped_function()(self)
+        return {**config, "on-run-end": [hook.replace(" text", " string") for hook in config["on-run-end"]]}
+
+    def check_hooks(self, state: str, project: Any, host: Any) -> None:
+        _check_context(self.get_ctx_vars(state, project), state, project)
+
+
 # -- others
 
 
@@ -397,3 +435,10 @@ class BasicSeedTests(ViewStays, test_seed.BaseBasicSeedTests):
 @replaces(test_seed.BaseSeedConfigFullRefreshOn)
 class SeedConfigFullRefreshOn(ViewStays, test_seed.BaseSeedConfigFullRefreshOn):
     pass
+
+
+@replaces(test_seed.BaseSeedWithWrongDelimiter)
+class SeedWithWrongDelimiter(test_seed.BaseSeedWithWrongDelimiter):
+    def test_seed_with_wrong_delimiter(self, project: Any) -> None:
+        (result,) = run_dbt(["seed"], expect_pass=False)
+        assert "line 1, column" in result.message

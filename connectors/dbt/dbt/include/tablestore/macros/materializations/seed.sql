@@ -5,7 +5,7 @@
   {%- set lines = [] -%}
   {%- for name in agate_table.column_names -%}
     {%- set type = adapter.declared_type(types.get(name) or adapter.convert_type(agate_table, loop.index0)) -%}
-    {%- set quoted = adapter.quote(name | string) -%}
+    {%- set quoted = adapter.quote_seed_column(name | string, model['config'].get('quote_columns', none)) -%}
     {%- do lines.append(quoted ~ ' ' ~ type if declares else 'cast(' ~ quoted ~ ' as ' ~ type ~ ') as ' ~ quoted) -%}
   {%- endfor -%}
   {{ return(lines) }}
