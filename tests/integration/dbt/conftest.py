@@ -5,6 +5,7 @@ fixtures of a project are dbt's (``dbt.tests.fixtures.project``).
 """
 
 import os
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,19 +33,34 @@ def dbt_profile_target(warehouse: Path, engine: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="class")
-def test_data_dir(request: pytest.FixtureRequest) -> Path:
-    """The files of a suite lie beside it, in a folder of their own or not."""
-    for one in request.cls.__mro__ if request.cls else ():
-        if one.__module__.startswith("dbt.tests.adapter"):
-            folder = Path(str(import_module(one.__module__).__file__)).parent
-            return folder / "data" if (folder / "data").is_dir() else folder
-    return Path(__file__).parent
+def suite_folder(request: pytest.FixtureRequest) -> Path:
+    """The folder of dbt's suite that a class here runs."""
+    modules = [one.__module__ for one in (request.cls.__mro__ if request.cls else ()) if one.__module__.startswith("dbt.")]
+    return Path(str(import_module(modules[0]).__file__)).parent if modules else Path(__file__).parent
 
 
 @pytest.fixture(scope="class")
-def project(project: Any) -> Any:
+def test_data_dir(suite_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the suite; where it has none, a folder that it may make."""
+    folder = suite_folder / "data"
+    return folder if folder.is_dir() else tmp_path_factory.mktemp("suite") / "data"
+
+
+@pytest.fixture(scope="class")
+def project(project: Any, suite_folder: Path) -> Any:
     from tests.integration.dbt.postgreswords import in_our_words
 
     plain = project.run_sql
     project.run_sql = lambda sql, fetch=None: plain(in_our_words(sql), fetch=fetch)
+    project.test_dir = suite_folder
     return project
+
+
+@pytest.fixture
+def own_adapter() -> Iterator[None]:
+    """For a test that runs dbt by itself: the next one has no adapter that is open."""
+    from dbt.adapters.factory import reset_adapters
+
+    reset_adapters()
+    yield
+    reset_adapters()

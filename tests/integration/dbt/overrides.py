@@ -1,6 +1,5 @@
 """Says in Spark's words, for the suites that have no others than those of Postgres, what their models and expectations say."""
 
-import inspect
 import re
 from datetime import datetime
 from typing import Any
@@ -22,11 +21,15 @@ from dbt.tests.adapter.materialized_view.basic import MaterializedViewBasic
 from dbt.tests.adapter.persist_docs import test_persist_docs
 from dbt.tests.adapter.sample_mode.test_sample_mode import BaseSampleModeTest
 from dbt.tests.adapter.simple_seed import test_seed
+from dbt.tests.adapter.simple_seed.fixtures import properties__schema_yml
+from dbt.tests.adapter.simple_seed.test_seed_type_override import BaseSimpleSeedColumnOverride
 from dbt.tests.adapter.simple_snapshot import test_various_configs
 from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
 from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
 from dbt.tests.util import check_table_does_exist, get_connection, run_dbt, run_sql_with_adapter
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
+
+from tests.integration.dbt.suites import suites
 
 OWN: dict[type, type] = {}
 """Ours in the place of dbt's."""
@@ -390,7 +393,7 @@ def _check_context(context: dict[str, Any], state: str, project: Any) -> None:
     assert context["invocation_id"]
 
 
-for _suite in (one for one in vars(test_model_hooks).values() if inspect.isclass(one)):
+for _, _suite in suites():
     if issubclass(_suite, test_model_hooks.BaseTestPrePost):
         replaces(_suite)(type(_suite.__name__, (ModelHooks, _suite), {}))
 
@@ -442,3 +445,19 @@ class SeedWithWrongDelimiter(test_seed.BaseSeedWithWrongDelimiter):
     def test_seed_with_wrong_delimiter(self, project: Any) -> None:
         (result,) = run_dbt(["seed"], expect_pass=False)
         assert "line 1, column" in result.message
+
+
+_SEED_TYPES = {
+    "text": "STRING",
+    "integer": "BIGINT",
+    "boolean": "BOOLEAN",
+    "timestamp without time zone": "TIMESTAMP_LTZ",
+    "date": "DATE",
+}
+
+
+@replaces(BaseSimpleSeedColumnOverride)
+class SimpleSeedColumnOverride(BaseSimpleSeedColumnOverride):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"schema.yml": re.sub(r"type: (.*)", lambda found: f"type: {_SEED_TYPES[found[1]]}", properties__schema_yml)}

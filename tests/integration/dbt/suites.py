@@ -20,7 +20,6 @@ LEFT_OUT = {
     "functions.test_udfs.SqlUDFDefaultArgSupport": "arguments have no defaults",
     "functions.test_udfs.CanFindScalarFunctionRelation": "functions are not listed among relations",
     "dbt_debug.": "profiles of Postgres: test_tablestore.py has `dbt debug`",
-    "catalog_integrations.": "a warehouse has no external catalogs of dbt's kind: the profile names catalogs",
     "dbt_clone.test_dbt_clone.BaseClonePossible": "a clone is a view, as BaseCloneNotPossible has it",
     "dbt_clone.test_dbt_clone.BaseCloneSame": "as of BaseClonePossible",
     "materialized_view.changes.": "a materialized table takes each change, or refuses it by name",

@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def shop(tmp_path: Path, dbt_profile_target: dict[str, Any]) -> Path:
+def shop(tmp_path: Path, own_adapter: None, dbt_profile_target: dict[str, Any]) -> Path:
     folder = tmp_path / "shop"
     shutil.copytree(SHOP, folder)
     target = {**dbt_profile_target, "warehouse": str(tmp_path / "warehouse"), "schema": "shop"}

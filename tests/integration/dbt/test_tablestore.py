@@ -54,7 +54,7 @@ class Project:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, dbt_profile_target: dict[str, Any], engine: str) -> Project:
+def shop(tmp_path: Path, own_adapter: None, dbt_profile_target: dict[str, Any], engine: str) -> Project:
     return Project(tmp_path, dbt_profile_target, engine)
 
 
