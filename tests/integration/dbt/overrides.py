@@ -87,15 +87,17 @@ def _catalog_table(project: Any, name: str, kind: str) -> CatalogTable:
 
 @replaces(CatalogRelationTypes)
 class RelationTypes(CatalogRelationTypes):
-    @pytest.fixture(scope="class", autouse=True)
-    def models(self) -> Any:
-        from dbt.tests.adapter.catalog import files
-
-        return {
-            "my_table.sql": files.MY_TABLE,
-            "my_view.sql": files.MY_VIEW,
-            "my_materialized_view.sql": files.MY_MATERIALIZED_VIEW,
-        }
+    @pytest.mark.parametrize(
+        ("node_name", "relation_type"),
+        [
+            ("seed.test.my_seed", "table"),
+            ("model.test.my_table", "table"),
+            ("model.test.my_view", "view"),
+            ("model.test.my_materialized_view", "materialized_view"),
+        ],
+    )
+    def test_relation_types_populate_correctly(self, docs: Any, node_name: str, relation_type: str) -> None:
+        super().test_relation_types_populate_correctly(docs, node_name, relation_type)
 
 
 @replaces(test_persist_docs.BasePersistDocs)

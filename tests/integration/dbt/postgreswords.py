@@ -7,7 +7,8 @@ from sqlglot import exp
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?")
-# Statements that begin so change rows or tables, or quote names by quotation marks: the others are the adapter's own, or queries that need no other words.
+# Statements that begin so change rows or tables, or quote names by quotation marks: the others are the adapter's own, or need no
+# other words.
 _CHANGES = ("insert", "create table", "update", "alter table", 'select "')
 # dbt puts names in their places afterwards.
 _FILLED_IN = ("schema", "database")
