@@ -80,7 +80,7 @@ def test_config_says_key_partitions_buckets_and_options(shop: Project) -> None:
     shop.run()
     with shop.warehouse() as env:
         table = env.catalog().table("shop.orders")
-        assert (table.primary_key, table.) == (("id", "day"), ("day",))
+        assert (table.primary_key, table.partition_by) == (("id", "day"), ("day",))
         assert (table.options()["bucket"], table.options()["merge-engine"]) == ("3", "first-row")
 
 
