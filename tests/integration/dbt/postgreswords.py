@@ -10,6 +10,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?")
 # Statements that begin so change rows or tables, or quote names by quotation marks: the others are the adapter's own, or need no
 # other words.
 _CHANGES = ("insert", "create table", "update", "alter table", 'select "')
+_VIEW = "create materialized view"
 # dbt puts names in their places afterwards.
 _FILLED_IN = ("schema", "database")
 
@@ -18,6 +19,8 @@ def in_our_words(sql: str) -> str:
     """The statement as tablestore reads it; as it is where it needs nothing, or is no SQL of Postgres."""
     # The names come from the adapter, in backticks.
     text = re.sub(r"^(\s|--[^\n]*\n|/\*.*?\*/)*", "", sql, flags=re.DOTALL)
+    if text.lower().startswith(_VIEW):
+        return f"create materialized table{text[len(_VIEW) :]}"
     if not text.lower().startswith(_CHANGES):
         return sql
     for name in _FILLED_IN:

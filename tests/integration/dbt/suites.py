@@ -24,6 +24,7 @@ LEFT_OUT = {
     "dbt_clone.test_dbt_clone.BaseCloneSame": "as of BaseClonePossible",
     "materialized_view.changes.": "a materialized table takes each change, or refuses it by name",
     "empty.test_empty.BaseTestEmptySeedFlag": "`dbt seed --empty` is of a newer dbt than the one that the tests run on",
+    "caching.test_caching.BaseCachingUppercaseModel": "wants MODEL and model to be one table: here they are two",
     "column_types.": "types of Postgres: test_tablestore.py has ours",
     "aliases.test_aliases.BaseSameAliasDifferentDatabases": "wants a second database of Postgres",
     "utils.test_current_timestamp.BaseCurrentTimestampNaive": "now has a time zone: BaseCurrentTimestampAware",

@@ -123,7 +123,7 @@ def test_an_incremental_run_is_one_snapshot(shop: Project, strategy: str, more: 
 
 
 def test_a_materialized_table_is_altered_by_a_run_and_made_anew_by_a_full_refresh(shop: Project) -> None:
-    config = "{{ config(materialized='materialized_table', freshness='5 minutes', primary_key='item'%s) }}"
+    config = "{{ config(materialized='materialized_table', target_freshness='5 minutes', primary_key='item'%s) }}"
     shop.models(
         orders="{{ config(materialized='table') }} select 1 as id, 'ink' as item, 2 as price union all select 2, 'ink', 3",
         sales=config % "" + "select item, sum(price) as total from {{ ref('orders') }} group by item",

@@ -6,9 +6,7 @@
   {{ tablestore_comment_clause() }}
   {{- tablestore_partition_clause() }}
   {{- tablestore_with_clause(tablestore_options()) }}
-  {%- if config.get('freshness') is string %}
-  freshness = {{ tablestore_interval(config.get('freshness')) }}
-  {%- elif config.get('target_freshness') %}
+  {%- if config.get('target_freshness') %}
   freshness = {{ tablestore_interval(config.get('target_freshness')) }}
   {%- endif %}
   {%- if config.get('refresh_mode') %}
@@ -20,7 +18,7 @@
 {% macro tablestore_interval(text) -%}
   {%- set words = text.split() -%}
   {%- if words | length != 2 -%}
-    {{ exceptions.raise_compiler_error("freshness: expected a number and a unit, such as '5 minutes', found '" ~ text ~ "'") }}
+    {{ exceptions.raise_compiler_error("target_freshness: expected a number and a unit, such as '5 minutes', found '" ~ text ~ "'") }}
   {%- endif -%}
   {%- set unit = words[1] | upper -%}
   interval '{{ words[0] }}' {{ unit[:-1] if unit.endswith('S') else unit }}
