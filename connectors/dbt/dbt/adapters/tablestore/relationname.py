@@ -21,6 +21,8 @@ class TablestoreRelation(BaseRelation):
 
     quote_policy: Policy = field(default_factory=TablestoreQuotePolicy)
     quote_character: str = "`"
+    # What a project limits (--empty) is a query in brackets, which may have an alias of the model's.
+    require_alias: bool = False
     renameable_relations: frozenset[RelationType] = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
     )
