@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from dbt.tests.adapter.catalog.relation_types import CatalogRelationTypes
 from dbt.tests.adapter.constraints import fixtures as constraints
 from dbt.tests.adapter.constraints import test_constraints
 from dbt.tests.adapter.dbt_show.test_dbt_show import BaseShowDoesNotHandleDoubleLimit
+from dbt.tests.adapter.ephemeral import test_ephemeral
 from dbt.tests.adapter.functions.test_udfs import UDFsBasic
 from dbt.tests.adapter.hooks import test_model_hooks, test_run_hooks
 from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
@@ -26,7 +28,7 @@ from dbt.tests.adapter.simple_seed.test_seed_type_override import BaseSimpleSeed
 from dbt.tests.adapter.simple_snapshot import test_various_configs
 from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
 from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
-from dbt.tests.util import check_table_does_exist, get_connection, run_dbt, run_sql_with_adapter
+from dbt.tests.util import check_relations_equal, check_table_does_exist, get_connection, run_dbt, run_sql_with_adapter
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
 from tests.integration.dbt.suites import suites
@@ -282,6 +284,29 @@ class MaterializedTableBasic(MaterializedViewBasic):
             place = relation.without_identifier()
             kinds = {one.identifier: str(one.type) for one in project.adapter.list_relations_without_caching(place)}
         return kinds.get(relation.identifier)
+
+
+# -- ephemeral models, whose suites compare a statement of Postgres
+
+
+@replaces(test_ephemeral.BaseEphemeralMulti)
+class EphemeralMulti(test_ephemeral.BaseEphemeralMulti):
+    def test_ephemeral_multi(self, project: Any) -> None:
+        run_dbt(["seed"])
+        assert len(run_dbt(["run"])) == 3
+        check_relations_equal(project.adapter, ["seed", "dependent"])
+        check_relations_equal(project.adapter, ["seed", "double_dependent"])
+        check_relations_equal(project.adapter, ["seed", "super_dependent"])
+        statement = (Path("target") / "run" / "test" / "models" / "double_dependent.sql").read_text()
+        assert statement.count("__dbt__cte__base as (") == statement.count("__dbt__cte__base_copy as (") == 1
+
+
+@replaces(test_ephemeral.BaseEphemeralNested)
+class EphemeralNested(test_ephemeral.BaseEphemeralNested):
+    def test_ephemeral_nested(self, project: Any) -> None:
+        assert len(run_dbt(["run"])) == 2
+        statement = (Path("target") / "run" / "test" / "models" / "root_view.sql").read_text()
+        assert statement.index("__dbt__cte__ephemeral_level_two as (") < statement.index("__dbt__cte__ephemeral as (")
 
 
 # -- incremental models
