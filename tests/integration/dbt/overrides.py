@@ -27,6 +27,8 @@ from dbt.tests.adapter.simple_seed.fixtures import properties__schema_yml
 from dbt.tests.adapter.simple_seed.test_seed_type_override import BaseSimpleSeedColumnOverride
 from dbt.tests.adapter.simple_snapshot import test_various_configs
 from dbt.tests.adapter.unit_testing.test_types import BaseUnitTestingTypes
+from dbt.tests.adapter.utils.data_types.test_type_int import BaseTypeInt
+from dbt.tests.adapter.utils.test_get_intervals_between import BaseGetIntervalsBetween
 from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
 from dbt.tests.util import check_relations_equal, check_table_does_exist, get_connection, run_dbt, run_sql_with_adapter
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
@@ -488,3 +490,19 @@ class SimpleSeedColumnOverride(BaseSimpleSeedColumnOverride):
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {"schema.yml": re.sub(r"type: (.*)", lambda found: f"type: {_SEED_TYPES[found[1]]}", properties__schema_yml)}
+
+
+@replaces(BaseTypeInt)
+class TypeInt(BaseTypeInt):
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        # Whole numbers of a seed are BIGINT.
+        return {"seeds": {"test": {"expected": {"+column_types": {"int_col": "int"}}}}}
+
+
+@replaces(BaseGetIntervalsBetween)
+class GetIntervalsBetween(BaseGetIntervalsBetween):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        models = BaseGetIntervalsBetween.models._get_wrapped_function()(self)
+        return {name: text.replace("09/01/2023", "2023-09-01").replace("09/12/2023", "2023-09-12") for name, text in models.items()}
