@@ -361,16 +361,14 @@ class SampleMode(BaseSampleModeTest):
 @replaces(BaseCurrentTimestamps)
 class CurrentTimestamps(BaseCurrentTimestamps):
     @pytest.fixture(scope="class")
-    def models(self) -> dict[str, str]:
-        return {"get_current_timestamp.sql": "select {{ current_timestamp() }} as current_timestamp"}
-
-    @pytest.fixture(scope="class")
     def expected_schema(self) -> dict[str, str]:
-        return {"current_timestamp": "TIMESTAMP_LTZ"}
+        names = ("current_timestamp", "current_timestamp_in_utc_backcompat", "current_timestamp_backcompat")
+        return dict.fromkeys(names, "TIMESTAMP_LTZ")
 
     @pytest.fixture(scope="class")
     def expected_sql(self) -> str:
-        return "select current_timestamp() as current_timestamp"
+        names = ("current_timestamp", "current_timestamp_in_utc_backcompat", "current_timestamp_backcompat")
+        return f"select {', '.join(f'now() as {name}' for name in names)}"
 
 
 @replaces(BaseUnitTestingTypes)

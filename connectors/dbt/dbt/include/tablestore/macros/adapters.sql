@@ -1,5 +1,10 @@
+{# Not CURRENT_TIMESTAMP(), which DuckDB takes for a column of that name where a model has one. #}
 {% macro tablestore__current_timestamp() -%}
-  current_timestamp()
+  now()
+{%- endmacro %}
+
+{% macro tablestore__current_timestamp_backcompat() -%}
+  now()
 {%- endmacro %}
 
 {% macro tablestore__snapshot_string_as_time(timestamp) -%}
