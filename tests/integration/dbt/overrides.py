@@ -313,7 +313,7 @@ class EphemeralNested(test_ephemeral.BaseEphemeralNested):
 
 # -- incremental models
 
-_DAY_OF_VISIT = re.compile(r"'(\d{4}-\d\d-\d\d)' as last_visit_date")
+_DAY = re.compile(r"(?<!cast\()'(\d{4}-\d\d-\d\d)'")
 
 
 @replaces(BaseIncrementalUniqueKey)
@@ -327,7 +327,7 @@ class IncrementalUniqueKey(BaseIncrementalUniqueKey):
 def _with_dates(models: Any) -> Any:
     if isinstance(models, dict):
         return {name: _with_dates(part) for name, part in models.items()}
-    return _DAY_OF_VISIT.sub(r"date '\1' as last_visit_date", models)
+    return _DAY.sub(r"date '\1'", models)
 
 
 # -- times
