@@ -25,6 +25,7 @@ LEFT_OUT = {
     "materialized_view.changes.": "a materialized table takes each change, or refuses it by name",
     "empty.test_empty.BaseTestEmptySeedFlag": "`dbt seed --empty` is of a newer dbt than the one that the tests run on",
     "caching.test_caching.BaseCachingUppercaseModel": "wants MODEL and model to be one table: here they are two",
+    "simple_copy.test_copy_uppercase.": "a profile of Postgres, whose database has a name in upper case",
     "column_types.": "types of Postgres: test_tablestore.py has ours",
     "aliases.test_aliases.BaseSameAliasDifferentDatabases": "wants a second database of Postgres",
     "utils.test_current_timestamp.BaseCurrentTimestampNaive": "now has a time zone: BaseCurrentTimestampAware",
