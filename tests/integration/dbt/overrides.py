@@ -1,6 +1,7 @@
 """Says in Spark's words, for the suites that have no others than those of Postgres, what their models and expectations say."""
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -504,3 +505,12 @@ class GetIntervalsBetween(BaseGetIntervalsBetween):
     def models(self) -> dict[str, str]:
         models = BaseGetIntervalsBetween.models._get_wrapped_function()(self)
         return {name: text.replace("09/01/2023", "2023-09-01").replace("09/12/2023", "2023-09-12") for name, text in models.items()}
+
+
+@replaces(test_seed.BaseSeedSpecificFormats)
+class SeedSpecificFormats(test_seed.BaseSeedSpecificFormats):
+    @pytest.fixture(scope="class")
+    def seeds(self, test_data_dir: Path) -> Iterator[dict[str, str]]:
+        # The name of a table has no dots.
+        for seeds in test_seed.BaseSeedSpecificFormats.seeds._get_wrapped_function()(self, test_data_dir):
+            yield {name.replace("seed.with.dots", "seed_with_dots"): text for name, text in seeds.items()}
