@@ -359,17 +359,28 @@ class SampleMode(BaseSampleModeTest):
         return fixtures.input_model_sql.replace(":0-0'", ":00'").replace(_UTC, "00:00:00").replace("-0'", "'")
 
 
+# A column of the name of the function hides it on DuckDB.
+_NOW = {
+    "now_here": "current_timestamp",
+    "now_in_utc": "current_timestamp_in_utc_backcompat",
+    "now_before": "current_timestamp_backcompat",
+}
+
+
 @replaces(BaseCurrentTimestamps)
 class CurrentTimestamps(BaseCurrentTimestamps):
     @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        columns = ", ".join(f"{{{{ {macro}() }}}} as {name}" for name, macro in _NOW.items())
+        return {"get_current_timestamp.sql": f"select {columns}"}
+
+    @pytest.fixture(scope="class")
     def expected_schema(self) -> dict[str, str]:
-        names = ("current_timestamp", "current_timestamp_in_utc_backcompat", "current_timestamp_backcompat")
-        return dict.fromkeys(names, "TIMESTAMP_LTZ")
+        return dict.fromkeys(_NOW, "TIMESTAMP_LTZ")
 
     @pytest.fixture(scope="class")
     def expected_sql(self) -> str:
-        names = ("current_timestamp", "current_timestamp_in_utc_backcompat", "current_timestamp_backcompat")
-        return f"select {', '.join(f'now() as {name}' for name in names)}"
+        return f"select {', '.join(f'current_timestamp() as {name}' for name in _NOW)}"
 
 
 @replaces(BaseUnitTestingTypes)
@@ -390,9 +401,10 @@ class UnitTestingTypes(BaseUnitTestingTypes):
 @replaces(test_various_configs.BaseSnapshotDbtValidToCurrent)
 class SnapshotDbtValidToCurrent(test_various_configs.BaseSnapshotDbtValidToCurrent):
     @pytest.fixture(autouse=True)
-    def _times_without_their_zone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _ordered_rows_without_zones(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def rows(adapter: Any, sql: str, fetch: str | None = None) -> Any:
-            return [tuple(map(_without_zone, row)) for row in run_sql_with_adapter(adapter, sql, fetch)]
+            found = (tuple(map(_without_zone, row)) for row in run_sql_with_adapter(adapter, sql, fetch))
+            return sorted(found, key=lambda row: (row[0], row[2]))
 
         monkeypatch.setattr(test_various_configs, "run_sql_with_adapter", rows)
 

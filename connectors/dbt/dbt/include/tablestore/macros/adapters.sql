@@ -1,10 +1,9 @@
-{# Not CURRENT_TIMESTAMP(), which DuckDB takes for a column of that name where a model has one. #}
 {% macro tablestore__current_timestamp() -%}
-  now()
+  current_timestamp()
 {%- endmacro %}
 
 {% macro tablestore__current_timestamp_backcompat() -%}
-  now()
+  current_timestamp()
 {%- endmacro %}
 
 {% macro tablestore__snapshot_string_as_time(timestamp) -%}
