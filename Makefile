@@ -10,6 +10,7 @@
 #   make test-deep    the tests that take seconds each: killed writers, brokers that die, random programs
 #   make test-lowest  a smoke suite on the oldest dependencies that pyproject.toml allows, in an environment of their own
 #   make test-spark SPARK=4.0.5   a smoke suite on an older Spark, in an environment of its own
+#   make test-dbt     the suites that dbt has for adapters, on the adapter in connectors/dbt, in an environment of its own
 #   make coverage the tests of a part, and the lines of tablestore that they do not run (make coverage ARGS=tests/lsm)
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
@@ -24,6 +25,7 @@ VENV := .venv
 LOWEST := .venv-lowest
 SPARK ?= 4.0.5
 OLDER_SPARK := .venv-spark-$(SPARK)
+DBT := .venv-dbt
 BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
@@ -37,7 +39,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test coverage test-deep test-lowest test-spark lint docs release bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test coverage test-deep test-lowest test-spark test-dbt lint docs release bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -98,6 +100,14 @@ test-spark:
 	@$(OLDER_SPARK)/bin/python -m pip install --quiet --editable '.[spark]' 'pyspark==$(SPARK)' pytest pytest-xdist hypothesis
 	@PYSPARK_PYTHON=$(CURDIR)/$(OLDER_SPARK)/bin/python $(OLDER_SPARK)/bin/python -m tests.floors.sparks run $(SPARK) $(ARGS)
 
+# dbt holds packages at versions of its own. Without Java its tests on Spark are left out: make test-dbt EXTRAS=duckdb
+EXTRAS ?= duckdb,spark
+test-dbt:
+	@$(PYTHON) -m venv --clear $(DBT)
+	@$(PYTHON) -m tests.floors.dbt requirements > $(DBT)/requirements.txt
+	@$(DBT)/bin/python -m pip install --quiet --editable '.[$(EXTRAS)]' --requirement $(DBT)/requirements.txt
+	@PYSPARK_PYTHON=$(CURDIR)/$(DBT)/bin/python WORKERS=$(WORKERS) $(DBT)/bin/python -m tests.floors.dbt run $(ARGS)
+
 # The other implementations that the interop tests talk to. Without them those tests are skipped, except in CI.
 oracles: $(STAMP)
 	@if ! test -f tests/interop/setup_oracles.py; then :; \
@@ -123,5 +133,5 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .venv-spark-* .cache .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(LOWEST) $(DBT) .venv-spark-* .cache .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -207,8 +207,8 @@ class TableContext:
 
     @property
     def view(self) -> RowView | None:
-        """The part of the rows that the caller sees at this schema; None: all of them. Raises as :meth:`ruled`, and for rules that cannot
-        be carried out."""
+        """The part of the rows that the caller sees at this schema; None: all of them. Raises as :meth:`ruled`, and for rules that
+        cannot be carried out."""
         if self.rules is None:
             return None if self._service is None else self.ruled().view
         return None if self.rules.is_empty else self.once(_view)

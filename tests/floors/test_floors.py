@@ -7,8 +7,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.floors import sparks
+from tests.floors import dbt, sparks
 from tests.floors.lowest import SMOKE, constraints
 
 NEIGHBOURS = ("pandas", "polars", "duckdb", "mlflow>=3", "apache-airflow")
@@ -42,6 +43,14 @@ def test_ci_tries_every_older_line_of_spark_from_the_floor_on(project: Path) -> 
     (floor,) = (match[1] for need in extras["spark"] if (match := re.match(r"pyspark>=([\d.]+),", need)))
     assert sparks.VERSIONS[0].startswith(f"{floor}.")
     assert [name for name in sparks.SMOKE if not (project / name).exists()] == []
+
+
+def test_ci_runs_the_suites_of_dbt_on_the_floors_of_the_adapter(project: Path) -> None:
+    jobs = yaml.safe_load((project / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    assert "make test-dbt" in [step.get("run") for step in jobs["dbt"]["steps"]]
+    floors = tomllib.loads((project / "connectors" / "dbt" / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {one for one in floors if one.startswith("dbt-")} <= set(dbt.REQUIREMENTS)
+    assert (project / dbt.TESTS / "conftest.py").is_file()
 
 
 @pytest.mark.deep
