@@ -76,7 +76,7 @@ class ChangeFeed:
 
     @property
     def view(self) -> RowView | None:
-        """What its reader sees of the rows."""
+        """The part of the rows that its reader sees."""
         return None if self.whole else self.context.view
 
     @property

@@ -35,10 +35,10 @@ class TablestoreHandle:
         return TablestoreCursor(self.environment)
 
     def commit(self) -> None:
-        """Does nothing: a statement has landed when it ends."""
+        """Leaves everything: a statement has landed when it ends."""
 
     def rollback(self) -> None:
-        """Does nothing: what has landed stays."""
+        """Leaves everything: what has landed stays."""
 
     def cancel(self) -> None:
         """Ends the statement that runs."""
