@@ -525,7 +525,7 @@ class Committer:
         )
 
     def _counts(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None, row_change: str | None) -> str:
-        """What the snapshot says that its commit did."""
+        """The counts of its commit that a snapshot keeps, as text."""
         written, change = delta.message.entries, None if row_change is None else int(row_change)
         added, removed = delta.files()
         if request.rows is not None or request.kind.keeps_rows:

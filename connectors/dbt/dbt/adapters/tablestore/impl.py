@@ -165,7 +165,7 @@ class TablestoreAdapter(SQLAdapter):
         return self._catalog_filter_table(table_from_rows(rows, _CATALOG_COLUMNS), used_schemas)
 
     def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
-        """What the documents say of one table or view; None where it is not there."""
+        """The columns of one table or view for the documents; None where it is not there."""
         place = (str(relation.schema), str(relation.identifier))
         rows = self._catalog_rows(str(relation.database), [place[0]], {place})
         if not rows:
@@ -252,14 +252,14 @@ class TablestoreAdapter(SQLAdapter):
 
     @classmethod
     def render_column_constraint(cls, constraint: ColumnLevelConstraint) -> str | None:
-        """What a declaration says of a column; the key is said of the table."""
+        """The words of a column's declaration; the key is said of the table."""
         if constraint.type == ConstraintType.not_null:
             return "NOT NULL"
         return constraint.expression if constraint.type == ConstraintType.custom else None
 
     @classmethod
     def render_model_constraint(cls, constraint: ModelLevelConstraint) -> str | None:
-        """What a declaration says of the table beside its key."""
+        """The words of a table's declaration beside its key."""
         return constraint.expression if constraint.type == ConstraintType.custom else None
 
     @available
