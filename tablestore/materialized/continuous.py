@@ -6,8 +6,12 @@ The statement that makes it fills the table itself, before the table names the j
 table is suspended, altered or dropped, or when another job has taken over: the definition names the one that counts. A refresh
 that fails is logged and kept with the table, and the next round tries again. Where the job stands is in the table: one that dies
 leaves nothing but a table that is due.
+
+Other processes of the host know that a job runs by its process and by a lock that it holds: the process may go on when its
+environment is closed and the job is over. Nothing relies on it: two that refresh one table at a time are kept apart by its commits.
 """
 
+import hashlib
 import json
 import logging
 import os
@@ -16,11 +20,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from filelock import FileLock
+
 from tablestore.environment.jobs import Job
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError
+from tablestore.log.publish.slotlocks import try_lock, user_lock_folder
 from tablestore.materialized.materializedtable import RefreshHandler, RefreshStatus
 from tablestore.materialized.refreshing import CONFLICTS, refresh_now
 from tablestore.materialized.storing import StoredTable, open_materialized
@@ -43,12 +50,17 @@ class ContinuousRefresh:
 
     def run(self, job: Job[Result]) -> Result:
         """Refreshes until the end. Raises UnsupportedError when it is canceled."""
-        self._begun.wait()
-        job.check()
-        stored = self._mine(job.id)
-        while stored is not None:
-            job.pause(stored.definition.freshness.millis / 1000)
-            stored = self._refreshed(job)
+        lock = _lock_of(job.id)
+        try_lock(lock)
+        try:
+            self._begun.wait()
+            job.check()
+            stored = self._mine(job.id)
+            while stored is not None:
+                job.pause(stored.definition.freshness.millis / 1000)
+                stored = self._refreshed(job)
+        finally:
+            lock.release()
         return done()
 
     def _refreshed(self, job: Job[Result]) -> StoredTable | None:
@@ -99,7 +111,7 @@ def is_alive(session: Session, handler: RefreshHandler | None) -> bool:
         return False
     if content.get("host") != platform.node():
         return True
-    return process != os.getpid() and _runs(process)
+    return process != os.getpid() and _runs(process) and not _is_over(content.get("jobId"))
 
 
 def local_job(session: Session, handler: RefreshHandler | None) -> Job[Result] | None:
@@ -113,6 +125,24 @@ def stop_local(session: Session, handler: RefreshHandler | None) -> None:
     if (job := local_job(session, handler)) is not None:
         job.cancel()
         job.wait()
+
+
+def _lock_of(job_id: str) -> FileLock:
+    """The lock that a job holds while it runs, in the user's folder of locks."""
+    digest = hashlib.sha256(job_id.encode()).hexdigest()[:32]
+    return FileLock(str(user_lock_folder() / f"job-{digest}"))
+
+
+def _is_over(job_id: object) -> bool:
+    """True if a job of another process has held its lock and holds it no longer."""
+    if not isinstance(job_id, str):
+        return False
+    lock = _lock_of(job_id)
+    # Without a file it has not begun yet, or is a job of another user.
+    if not os.path.exists(lock.lock_file) or not try_lock(lock):
+        return False
+    lock.release()
+    return True
 
 
 def _content(handler: RefreshHandler | None) -> dict[str, object]:

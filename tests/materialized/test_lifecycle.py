@@ -261,6 +261,39 @@ os._exit(9)
     assert len(jobs(env)) == 1
 
 
+@pytest.mark.deep
+def test_a_refresher_whose_environment_is_closed_leaves_a_table_that_is_due_while_its_process_goes_on(
+    env: ts.TableEnvironment, tmp_path: Path, rows_of: Rows
+) -> None:
+    program = """
+import sys
+import tablestore as ts
+
+env = ts.TableEnvironment.create(sys.argv[1], engine="duckdb")
+env.execute_sql(sys.argv[2])
+print("runs", flush=True)
+sys.stdin.readline()
+env.close()
+print("is closed", flush=True)
+sys.stdin.readline()
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "wh"), CONTINUOUS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == "runs\n"
+        env.execute_sql("INSERT INTO s VALUES (4, 4)")
+        later = found(env).upkeep.since_ms + 600_000
+        assert env.refresh_due(later) == ()
+        other.stdin.write("\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == "is closed\n"
+        assert other.poll() is None
+        (refresh,) = env.refresh_due(later)
+        assert refresh.error is None
+        assert rows_of(env.sql_query("SELECT id FROM t ORDER BY id")) == [(2,), (3,), (4,)]
+        other.stdin.write("\n")
+
+
 # -- altering that fails
 
 

@@ -56,7 +56,7 @@ def try_lock(lock: FileLock) -> bool:
     except Timeout:
         return False
     except OSError as error:
-        LOG.warning("no lock for publishing in %s (%s): publishers of this host may fence each other", lock.lock_file, error)
+        LOG.warning("no lock in %s (%s): publishers of this host may fence each other", lock.lock_file, error)
     return True
 
 
