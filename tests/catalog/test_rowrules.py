@@ -20,10 +20,13 @@ from tablestore.distributed.stream.streamplanner import StreamPlanner
 from tablestore.distributed.stream.streamrequest import StreamRequest
 from tablestore.distributed.stream.streamtask import StreamTask, read_stream_task
 from tablestore.format.snapshot import Snapshot
+from tablestore.format.writecounts import COUNT_NAMES
 from tablestore.server.access.queryrules import QueryRule
 from tablestore.server.access.roles import Resource, Role
+from tablestore.store.scan.violations import check_rows
 from tablestore.table.read.scan import Scan
 from tablestore.types.evolution import schemachanges as to
+from tablestore.types.filter.constraints import parse_constraint
 from tests.support.servers.serverthread import RuledService, ruled_service
 
 ORDERS = Resource("shop", "orders")
@@ -481,6 +484,24 @@ def test_a_column_gets_no_new_name_that_would_take_it_from_its_rule(both: Scene)
     with pytest.raises(ts.TablestoreError, match="rules for queries name columns"):
         client.send("POST", client.path("databases", "shop", "tables", "orders"), {"changes": [rename]})
     assert "card" in both.beside.refresh().schema.names
+
+
+def test_a_new_constraint_is_not_compared_with_rows_that_its_author_does_not_see(both: Scene) -> None:
+    both.service.rules[:] = [replace(BOTH, roles=(), principals=("owner",))]
+    owned = both.service.catalog("owner").table("shop.orders")
+    assert isinstance(owned, ts.Table)
+    with pytest.raises(ts.UnsupportedError) as refused:
+        check_rows(owned.context, both.beside.snapshots()[-1], parse_constraint("few", "id < 0", owned.table_schema.fields))
+    assert refused.value.kind == "query-rules"
+
+
+def test_numbers_of_rows_are_not_told_of_commits_either(both: Scene) -> None:
+    told = {name for name in COUNT_NAMES if name.startswith("rows_")}
+    snapshots = both.seen.system("snapshots").scan().to_arrow()
+    assert told <= set(snapshots.column_names) and all(snapshots[name].null_count == len(snapshots) for name in told)
+    with both.environment() as env:
+        history = env.execute_sql("DESCRIBE HISTORY shop.orders").to_arrow()
+    assert all(history[name].null_count == len(history) for name in (*told, "rows", "rows_added", "records", "records_added"))
 
 
 # ---- doubt is an error

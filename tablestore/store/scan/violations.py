@@ -25,6 +25,7 @@ def _parsed(context: TableContext) -> tuple[Constraint, ...]:
 def check_rows(context: TableContext, snapshot: Snapshot | None, constraint: Constraint) -> None:
     """Raise InvalidInputError of kind ``constraint`` if a row of the snapshot violates a constraint, or may once a compaction shows
     it."""
+    context.check_sees_all("a new constraint")
     where = f"table {context.files.root_uri}"
     if _hides_rows(context, snapshot):
         raise InvalidInputError(
