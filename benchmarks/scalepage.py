@@ -1,7 +1,8 @@
 """Writes the page of the documents about large tables from reports of ``python -m benchmarks scale --json REPORT`` and
 ``python -m benchmarks scale --million --json MILLION``.
 
-python -m benchmarks.scalepage REPORT [MILLION] docs/explanation/scale-costs.md
+    python -m benchmarks.scalepage REPORT [MILLION] docs/explanation/scale-costs.md
+    python -m benchmarks.scalepage - MILLION docs/explanation/scale-costs.md      keeps what the page has of a REPORT
 """
 
 import json
@@ -15,11 +16,12 @@ _HEAD = """# What large tables cost
 
 `python -m benchmarks scale --json REPORT` in a checkout builds tables without rows, whose metadata names up to 100,000 files, and
 times what is done with them; `python -m benchmarks scale --million --json MILLION` does so with a million, beside bars;
-`python -m benchmarks.scalepage REPORT MILLION FILE` writes this page of both. Times are of one core, but for the first plan of a
-table without sidecars, which uses two. How it is built is in [0013](../decisions/0013-manifests-as-columns.md) and
-[0014](../decisions/0014-sidecars.md).
+`python -m benchmarks.scalepage REPORT MILLION FILE` writes this page of both, which may be of two days. Times are of one core, but
+for the first plan of a table without sidecars, which uses two. How it is built is in
+[0013](../decisions/0013-manifests-as-columns.md) and [0014](../decisions/0014-sidecars.md).
 """
 _BESIDE = " beside others"
+_MILLION = "## A table of 1,000,000 files"
 
 
 def page(report: Path, million: Path | None = None) -> str:
@@ -49,6 +51,12 @@ def page(report: Path, million: Path | None = None) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def with_million(text: str, million: Path) -> str:
+    """A page that is there, with another report of a million files."""
+    kept, _, _ = text.partition(_MILLION)
+    return "\n".join([kept.rstrip(), "", *_of_million(json.loads(million.read_text(encoding="utf-8")))]).rstrip() + "\n"
+
+
 def _of_million(content: dict[str, Any]) -> list[str]:
     """The measurements, and the bars beside them."""
     rows = [
@@ -61,4 +69,7 @@ def _of_million(content: dict[str, Any]) -> list[str]:
 
 if __name__ == "__main__":
     *reports, target = map(Path, sys.argv[1:])
-    target.write_text(page(*reports), encoding="utf-8")
+    is_kept = reports[0] == Path("-")
+    target.write_text(
+        with_million(target.read_text(encoding="utf-8"), reports[1]) if is_kept else page(*reports), encoding="utf-8"
+    )
