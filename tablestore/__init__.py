@@ -79,6 +79,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+# A commit relies on what POSIX says of links, renames and directories that are synced.
+if os.name != "posix":
+    raise ImportError(
+        f"tablestore runs on POSIX systems, such as Linux and macOS, found {os.name!r}: on Windows install it in WSL"
+    )
+
 # The distribution `tablestore` of the Python Package Index is another product, whose package has this name: its files in this
 # folder say that it was installed into the same environment. Each overwrites the other, and to remove one breaks the other.
 if os.path.isdir(os.path.join(os.path.dirname(__file__), "plainbuffer")):

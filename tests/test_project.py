@@ -256,6 +256,13 @@ def test_the_files_of_the_other_product_in_our_folder_are_an_error_with_the_way_
     assert "pip uninstall --yes tablestore managed-tablestore && pip install managed-tablestore" in done.stderr
 
 
+def test_a_system_whose_files_promise_less_is_refused_by_name() -> None:
+    program = "import os; os.name = 'nt'; import tablestore"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ImportError: tablestore runs on POSIX systems, such as Linux and macOS, found 'nt'" in done.stderr
+
+
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_the_command_without_its_extra_names_it(package: str) -> None:
     program = f"import sys; sys.modules[{package!r}] = None; from tablestore.__main__ import main; main()"
