@@ -65,6 +65,10 @@ def _double(number: exp.Expr) -> exp.Expr:
     return exp.Cast(this=number, to=exp.DataType.build("DOUBLE"))
 
 
+def _now() -> exp.Expr:
+    return exp.Anonymous(this="GET_CURRENT_TIMESTAMP")
+
+
 def _count(node: exp.Count) -> exp.Expr:
     """The rows in which none of several values is NULL."""
     if not node.expressions:
@@ -365,9 +369,12 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Monthname: textnodes.short,
     exp.Extract: datetimefunctions.extract,
     exp.Count: _count,
+    # By the names of functions: the words are columns where the query calls one so (SELECT now() AS current_timestamp).
+    exp.CurrentTimestamp: lambda node: _now(),
+    exp.CurrentDate: lambda node: exp.Anonymous(this="TODAY"),
 }
 NAMED: dict[str, Callable[..., exp.Expr]] = {
-    "now": exp.CurrentTimestamp,
+    "now": _now,
     "weekday": datetimefunctions.weekday,
     "cardinality": lists.size,
     "pmod": _positive_modulo,

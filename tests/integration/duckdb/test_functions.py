@@ -85,6 +85,30 @@ def test_a_sequence_of_moments_by_a_computed_step_or_of_too_many_is_refused(
         env.execute_sql(f"SELECT sequence({ends}, {step}) FROM VALUES (1) AS t (n)").to_arrow()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT now() AS current_timestamp",
+        "SELECT current_timestamp AS current_timestamp",
+        "SELECT now() AS x, now() AS current_timestamp, current_timestamp() AS y",
+    ],
+)
+def test_the_time_of_a_query_may_be_called_as_its_function(text: str, env: ts.TableEnvironment) -> None:
+    (row,) = env.execute_sql(text).to_arrow().to_pylist()
+    assert len(set(row.values())) == 1 and isinstance(row["current_timestamp"], dt.datetime)
+
+
+def test_the_day_of_a_query_is_that_of_its_time_zone(env: ts.TableEnvironment) -> None:
+    text = "SELECT current_date AS current_date, curdate() AS other, to_date(now()) AS day"
+    try:
+        for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+            env.execute_sql(f"SET TIME ZONE '{zone}'")
+            (row,) = env.execute_sql(text).to_arrow().to_pylist()
+            assert len(set(row.values())) == 1 and isinstance(row["current_date"], dt.date)
+    finally:
+        env.execute_sql("SET TIME ZONE 'UTC'")
+
+
 def test_skewness_and_kurtosis_of_many_rows_are_those_of_spark(env: ts.TableEnvironment) -> None:
     query = "SELECT skewness(sin(id)) AS s, kurtosis(sin(id)) AS k, skewness(DISTINCT id % 3) AS d FROM range(0, {}, 1)"
     (few,) = env.execute_sql(query.format(1000)).to_arrow().to_pylist()
