@@ -6,7 +6,6 @@ Names and types of columns are Paimon's. Nothing here needs Arrow or an open tab
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablestore.format.writecounts import COUNT_NAMES
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import parse_type
@@ -56,7 +55,6 @@ METADATA: dict[str, SystemKind] = {
             "changelog_record_count": "BIGINT",
             "watermark": "BIGINT",
             "next_row_id": "BIGINT",
-            **dict.fromkeys(COUNT_NAMES, "BIGINT"),
         },
     ),
     "schemas": SystemKind(

@@ -5,7 +5,6 @@ One function a table: the open table and the snapshot that is asked about in, ro
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -65,7 +64,6 @@ def snapshots(context: TableContext, at: Snapshot | None) -> Rows:
             "changelog_record_count": snapshot.changelog_record_count,
             "watermark": snapshot.watermark,
             "next_row_id": snapshot.next_row_id,
-            **asdict(snapshot.counts),
         }
 
 

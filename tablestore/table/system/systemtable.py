@@ -166,7 +166,7 @@ def _metadata(context: TableContext, name: str, snapshot: Snapshot | None, schem
 def _without_counts(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same without numbers of rows, among which there are hidden ones."""
     for place, field in enumerate(batch.schema):
-        if field.name.endswith("record_count") or field.name.startswith("rows_"):
+        if field.name.endswith("record_count"):
             batch = batch.set_column(place, field, pa.nulls(batch.num_rows, field.type))
     return batch
 

@@ -53,9 +53,17 @@ def test_everything_that_is_not_in_order_names_its_way_out(monkeypatch: pytest.M
     ("spark", "java", "broken"), [("4.3.0", None, "java"), ("4.3.0", "11.0.2", "java"), ("3.5.1", "17", "pyspark")]
 )
 def test_spark_needs_its_java(monkeypatch: pytest.MonkeyPatch, spark: str, java: str | None, broken: str) -> None:
-    monkeypatch.setattr(doctorchecks, "installed", lambda name: spark if name == "pyspark" else "1.0")
+    versions = {"pyspark": spark, "tablestore": None}
+    monkeypatch.setattr(doctorchecks, "installed", lambda name: versions.get(name, "1.0"))
     monkeypatch.setattr(doctorchecks, "java_version", lambda: java)
     assert [look.name for look in check_machine() if look.status == "problem"] == [broken]
+
+
+def test_another_product_of_the_same_name_is_a_problem_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctorchecks, "installed", lambda name: "6.4.8" if name == "tablestore" else "1.0")
+    (look,) = (look for look in check_machine() if look.name == "tablestore")
+    assert look.status == "problem" and "6.4.8 of the distribution `tablestore`, another product" in look.detail
+    assert look.fix is not None and look.fix.startswith("pip uninstall --yes tablestore managed-tablestore")
 
 
 def test_a_problem_returns_3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
