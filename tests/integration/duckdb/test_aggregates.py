@@ -72,8 +72,21 @@ def test_aggregates_of_all_forms_are_sparks_however_rows_lie(
 def check(env: ts.TableEnvironment, form: str, layout: str, content: str) -> None:
     wanted = {one: answer for one, answer in recorded()[content][form].items() if one.partition("(")[0] not in REFUSED}
     found = env.execute_sql(statement(form, list(wanted), table_name(layout, content))).to_arrow()
-    different = {one: (got, wanted[one]) for one, got in zip(wanted, answers(found), strict=True) if not alike(got, wanted[one])}
+    different = {
+        one: (got, wanted[one])
+        for one, got in zip(wanted, answers(found), strict=True)
+        if not alike(got, wanted[one]) and not is_rounding(one, got, wanted[one])
+    }
     assert not different, (layout, content, form)
+
+
+def is_rounding(one: str, got: list[str | None], wanted: list[str | None]) -> bool:
+    """True if moments that are all but zero differ in what rounding leaves of them: Spark's depend on its partitions."""
+    if not one.startswith(("skewness(", "kurtosis(")):
+        return False
+    return all(
+        a == b or (a is not None and b is not None and abs(float(a) - float(b)) < 1e-14) for a, b in zip(got, wanted, strict=True)
+    )
 
 
 @pytest.mark.deep_after(7)
