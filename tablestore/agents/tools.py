@@ -290,8 +290,8 @@ READING_TOOLS = (
         name="query",
         title="Query",
         description="Runs one query (SELECT, WITH, SHOW, DESCRIBE) in Spark's SQL, read only, within limits of time and memory, "
-        "and returns its first rows. FROM t VERSION AS OF 3 reads a snapshot, t$snapshots a system table, table_changes('t', 3) the "
-        f"changes behind a snapshot. Say LIMIT or aggregate where there are many rows. {_DATA}",
+        "and returns its first rows. FROM t VERSION AS OF 3 reads a snapshot, t$snapshots a system table, table_changes('t', 3) "
+        f"the changes behind a snapshot. Say LIMIT or aggregate where there are many rows. {_DATA}",
         run=query,
         parameters=(
             _SQL,
