@@ -226,7 +226,7 @@ def changes(warehouse: AgentWarehouse, arguments: Mapping[str, Any]) -> dict[str
 
 
 def freshness(warehouse: AgentWarehouse, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """How fresh the materialized tables are."""
+    """The lag, target and last refresh of each materialized table."""
     database = arguments["database"]
     if database is not None and not warehouse.catalog.database_exists(database):
         raise NotFoundError(f"there is no database {database:.200}; list_databases names them", kind="no-such-database")

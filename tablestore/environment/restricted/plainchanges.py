@@ -41,7 +41,7 @@ _ACTIONS = (
 
 
 def refused_change(statement: object) -> str | None:
-    """What of a statement does not run, in words; None if all of it does."""
+    """The part of a statement that does not run, in words; None if all of it does."""
     match statement:
         case Insert() | Update() | Delete() | Merge() | TruncateTable() | RestoreTable() | DropDatabase():
             return None
