@@ -10,7 +10,10 @@ import tablestore
 from benchmarks import scaletables
 
 # Each of these is an optional dependency, or slow to load, or both.
-HEAVY = ("pyspark", "confluent_kafka", "pandas", "pyarrow.dataset", "botocore", "sqlglot", "polars", "duckdb", "typer", "rich")
+HEAVY = (
+    *("pyspark", "confluent_kafka", "pandas", "pyarrow.dataset", "botocore", "sqlglot", "polars", "duckdb", "typer", "rich"),
+    "mcp",
+)
 
 LOADED = f"""
 import sys

@@ -1,7 +1,7 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
     base -> types -> json -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
-    -> environment -> materialized -> tableenvironment -> server -> cli, connectors
+    -> environment -> materialized -> tableenvironment -> server || agents -> cli, connectors
 
 Every import counts, also one inside a function, behind TYPE_CHECKING, or by a text ("tablestore.lazy:imported"): who needs the name
 of a thing to the right knows too much.
@@ -39,7 +39,7 @@ LAYERS = (
     "environment",
     "materialized",
     "tableenvironment",
-    "server",
+    "server agents",
     "cli",
     "testing __main__",
 )
@@ -147,6 +147,7 @@ PLAINLY_DESCRIBED = (
     "materialized",
     "tableenvironment",
     "server",
+    "agents",
     "cli",
     "testing",
 )

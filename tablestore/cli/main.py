@@ -100,6 +100,7 @@ class Program(LateGroup):
         "doctor": verb("doctor", "Check Python, Java, libraries and the warehouse; `tablestore verify` checks a table."),
         "sql": verb("sql", "Run SQL statements."),
         "serve": verb("serve", "Serve the catalog of a warehouse over Paimon's REST protocol, until Ctrl-C or SIGTERM."),
+        "mcp": verb("mcp", "Offer a warehouse to an agent as tools of the Model Context Protocol, on standard input and output."),
         "page": verb(
             "page",
             "Write the pages of a warehouse as files: tables, history, storage, the graph of materialized tables; open index.html.",

@@ -357,3 +357,76 @@ def test_spark_refuses_limits_that_it_cannot_keep_and_keeps_those_of_time_and_ro
         assert error.kind == "limit-exceeded" and "rows = 10" in str(error)
         error = refused(env, "SELECT count(*) AS n FROM range(1000000) a CROSS JOIN range(1000000) b WHERE a.id * b.id % 7 = 3")
         assert error.kind == "limit-exceeded" and "time_s = 3" in str(error)
+
+
+CHANGES = (
+    *("INSERT INTO t VALUES (2, 'b')", "INSERT OVERWRITE t SELECT * FROM t", "UPDATE t SET v = 'x' WHERE id = 1"),
+    "MERGE INTO t USING (SELECT 7 AS id, 'm' AS v) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+    *("DELETE FROM t WHERE id = 7", "TRUNCATE TABLE t", "RESTORE TABLE t TO VERSION AS OF 1"),
+    *("CREATE DATABASE d", "CREATE TABLE d.u (id INT DEFAULT 1, v STRING COMMENT 'c') WITH ('bucket' = '2', 'bucket-key' = 'id')"),
+    *("CREATE TABLE d.w AS SELECT * FROM t", "CREATE OR REPLACE TABLE d.w AS SELECT id FROM t", "ALTER TABLE d.u ADD COLUMN n INT"),
+    *("ALTER TABLE d.u RENAME COLUMN n TO m", "ALTER TABLE d.u DROP COLUMN m", "ALTER TABLE d.u RENAME TO d.x"),
+    *("ALTER TABLE t SET ('target-file-size' = '64 mb')", "DROP TABLE d.x", "DROP DATABASE d CASCADE"),
+)
+NO_PLAIN_CHANGES = (
+    *("CREATE TABLE u (a INT, b AS a + 1)", "CREATE TABLE u (a INT, CONSTRAINT c CHECK (a > 0))", "CREATE TABLE u LIKE t"),
+    *("CREATE TABLE u (a INT) USING csv", "CREATE TABLE u (a INT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:x:y')"),
+    *("CREATE TABLE u (a INT) WITH ('log.system' = 'kafka')", "ALTER TABLE t SET ('log.kafka.bootstrap.servers' = 'h:1')"),
+    *("ALTER TABLE t SET ('data-file.external-paths' = '/tmp')", "ALTER TABLE t ADD CONSTRAINT c CHECK (id > 0)"),
+    *("CREATE DATABASE d WITH ('location' = '/tmp')", "ALTER TABLE t COMPACT", "DROP TEMPORARY TABLE t", "DROP FUNCTION f"),
+    "CREATE TABLE u (at TIMESTAMP(3), WATERMARK FOR at AS at)",
+)
+
+
+@pytest.fixture
+def changing(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
+    with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb", restricted=Restrictions(changes=True)) as env:
+        env.execute_sql("CREATE TABLE t (id BIGINT, v STRING)")
+        env.execute_sql("INSERT INTO t VALUES (1, 'a')")
+        yield env
+
+
+def test_restrictions_that_allow_changes_run_plain_ones_and_refuse_all_else(changing: ts.TableEnvironment) -> None:
+    for text in (*READING, *CHANGES):
+        changing.execute_sql(text).to_arrow()
+    assert changing.execute_sql("SELECT * FROM t").to_arrow().to_pylist() == [{"id": 1, "v": "a"}]
+    ran = {type(parse_statement(text)) for text in (*READING, *CHANGES)}
+    others = [text for text in OTHERS if type(parse_statement(text)) not in ran]
+    assert len(others) > 30
+    for text in (*others, *NO_PLAIN_CHANGES):
+        assert refused(changing, text).kind == "restricted", text
+    assert changing.list_tables() == ("t",)
+
+
+@pytest.mark.deep
+def test_the_queries_of_changes_reach_nothing_but_tables(changing: ts.TableEnvironment, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a,b\n1,4711\n")
+    before = changing.execute_sql("SELECT count(*) AS n FROM t$snapshots").to_arrow()["n"].to_pylist()
+    for text in (*file_texts(str(secret)), *format_texts(str(secret)), *host_texts(str(secret))):
+        for change in (f"INSERT INTO t {text}", f"CREATE TABLE u AS {text}", f"DELETE FROM t WHERE id IN ({text})"):
+            refused(changing, change)
+    for value in ("reflect('java.lang.System', 'getenv', 'HOME')", "current_user()", "getenv('HOME')", "repeat('x', 1000000000)"):
+        for change in (
+            *(f"INSERT INTO t SELECT 1, {value}", f"INSERT INTO t VALUES (1, {value})", f"UPDATE t SET v = {value}"),
+            *(f"DELETE FROM t WHERE v <> {value}", f"CREATE TABLE u AS SELECT {value} AS v"),
+            f"MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = {value}",
+        ):
+            refused(changing, change)
+    assert changing.execute_sql("SELECT count(*) AS n FROM t$snapshots").to_arrow()["n"].to_pylist() == before
+    assert changing.list_tables() == ("t",)
+
+
+def test_a_change_that_takes_too_long_is_ended_and_lands_nothing(tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb") as own:
+        own.execute_sql("CREATE TABLE t (n BIGINT)")
+    with ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=Restrictions(time_s=0.3, changes=True)) as env:
+        endless = "SELECT count(*) AS n FROM range(1000000) a CROSS JOIN range(1000000) b WHERE a.id * b.id % 7 = 3"
+        error = refused(env, f"INSERT INTO t {endless}")
+        assert error.kind == "limit-exceeded" and "time_s = 0.3" in str(error)
+    assert ts.open_catalog(tmp_path).table("default.t").snapshots() == ()
+
+
+def test_whether_changes_are_allowed_is_a_boolean() -> None:
+    with pytest.raises(ts.InvalidInputError, match="True or False as changes"):
+        Restrictions(changes=1)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ CREDENTIALS = {
 
 # Clients of networks, and the modules that may make one: each takes its address from a program, its user or the environment.
 NETWORK = {
-    *("aiohttp", "asyncio", "boto3", "botocore", "confluent_kafka", "fsspec", "ftplib", "grpc", "http", "httpx", "psycopg"),
+    *("aiohttp", "asyncio", "boto3", "botocore", "confluent_kafka", "fsspec", "ftplib", "grpc", "http", "httpx", "mcp", "psycopg"),
     *("requests", "s3fs", "smtplib", "socket", "socketserver", "sqlalchemy", "ssl", "urllib3", "websockets", "xmlrpc"),
 }
 CLIENTS = frozenset(
@@ -50,6 +50,8 @@ CLIENTS = frozenset(
         "tablestore.server.application",
         "tablestore.server.committurns",
         "tablestore.server.eventstreams",
+        # It speaks over standard input and output, to who started it.
+        "tablestore.agents.mcpserver",
         # The loop of an awaited job.
         "tablestore.environment.jobs",
     }

@@ -111,7 +111,7 @@ def serve(
     check_is_warehouse(catalog, may_be_empty=True)
     served_name = _checked_name(name or _default_name(catalog.location))
     session.says_itself = True
-    _log_to_stderr()
+    log_to_stderr()
     settings = ServiceSettings(
         name=served_name,
         host=host,
@@ -194,7 +194,8 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
+    """Shows what is logged on standard error, unless somebody else has set up where it goes."""
     logger = logging.getLogger("tablestore")
     if not logger.handlers and not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)

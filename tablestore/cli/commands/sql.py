@@ -115,7 +115,7 @@ def open_environment(
     """An environment over the warehouse of a command. ``engine`` None: one that is installed."""
     return ts.TableEnvironment.create(
         session.catalog(),
-        engine=(engine or _installed()).value,
+        engine=(engine or installed_engine()).value,
         config=config,
         sql_dialect=None if dialect is None else dialect.value,
         restricted=restricted,
@@ -322,7 +322,7 @@ SET 'key' = 'value'; SET; RESET 'key';                             the session
 Enter after ; runs, Tab completes, Ctrl-C cancels, Ctrl-D leaves."""
 
 
-def _installed() -> Engine:
+def installed_engine() -> Engine:
     """The engine to use if none is asked for."""
     return Engine.DUCKDB if find_spec("duckdb") is not None else Engine.SPARK
 

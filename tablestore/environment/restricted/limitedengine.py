@@ -1,4 +1,5 @@
-"""Limits an engine: it only reads, and ends what takes longer or gives more than a restricted session allows.
+"""Limits an engine: it only reads (or also changes managed tables), and ends what takes longer or gives more than a restricted
+session allows.
 
 query -> the engine beneath -> batch -> counted -> batch
                 ^
@@ -86,8 +87,9 @@ class LimitedEngine:
                 check()
 
     @contextmanager
-    def watched(self) -> Iterator[Callable[[], None]]:
-        """Ends what this thread runs inside when its time is over; the check that it gives raises then, too."""
+    def watched(self, *, lands: bool = False) -> Iterator[Callable[[], None]]:
+        """Ends what this thread runs inside when its time is over; the check that it gives raises then, too. ``lands``: what was
+        done to its end counts, however late."""
         over, done, thread = Event(), Event(), get_ident()
 
         def watch() -> None:
@@ -105,7 +107,8 @@ class LimitedEngine:
         watcher.start()
         try:
             yield check
-            check()
+            if not lands:
+                check()
         except TablestoreError as error:
             if over.is_set() and error.kind == "cancelled":
                 raise self._too_late() from error
@@ -120,10 +123,16 @@ class LimitedEngine:
         return _exceeded(f"time_s = {self._restrictions.time_s:g}", "read less, or ask for a part of it")
 
     def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
-        self._only_reads()
+        if not self._restrictions.changes:
+            self._only_reads()
+        with self.watched(lands=True):
+            return self._beneath.insert(query, target)
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
-        self._only_reads()
+        if not self._restrictions.changes:
+            self._only_reads()
+        with self.watched(lands=True):
+            return self._beneath.change(query, target)
 
     def compact(self, table: object, pin: object, partitions: Sequence[Mapping[str, Any]] | None) -> object:
         self._only_reads()

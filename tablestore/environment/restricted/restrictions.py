@@ -2,7 +2,7 @@
 
 What reads tables and names runs: queries, EXPLAIN of a query, SHOW, DESCRIBE, and USE, which only says where names are looked up.
 All else is refused, a kind of statement that nobody has thought of too: what defines or changes anything, settings, procedures,
-and statements of the engine's own.
+and statements of the engine's own. Restrictions that allow changes run some of these (:mod:`.plainchanges`).
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,8 @@ class Restrictions:
     ``memory_bytes``: of DuckDB and of the result, with four times as much on disk; None: 1 GiB on DuckDB. ``threads``: of DuckDB;
     None: one for each core. Memory and threads of Spark are its session's: numbers for them are refused there. ``characters``: of
     its text. ``words``: those, numbers and signs of it, which are read and translated before the time counts: some seconds for as
-    many as there may be by default.
+    many as there may be by default. ``changes``: rows and tables of its catalogs may be changed too, by statements that name no
+    place outside; the limit of rows is that of results.
     """
 
     time_s: float = 60.0
@@ -50,8 +51,13 @@ class Restrictions:
     threads: int | None = None
     characters: int = 1_000_000
     words: int = 20_000
+    changes: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.changes, bool):
+            raise InvalidInputError(
+                f"Restrictions: expected True or False as changes, found {self.changes!r:.80}", kind="invalid-option"
+            )
         for name in _ENDLESS:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float)) and 0 < value < _ENDLESS[name]):
@@ -81,12 +87,14 @@ class Restrictions:
 
     def check(self, statement: "Statement") -> None:
         """Raises UnsupportedError of kind ``restricted`` for a statement that does not run here."""
-        refusal = _refused(statement)
+        refusal, runs = _refused(statement), "queries, EXPLAIN of a query, SHOW, DESCRIBE and USE"
+        if refusal is not None and self.changes:
+            # What only reads does not load it.
+            from tablestore.environment.restricted.plainchanges import refused_change
+
+            refusal, runs = refused_change(statement), f"{runs}, and plain changes of rows, columns, tables and databases"
         if refusal is not None:
-            raise UnsupportedError(
-                f"{refusal} is not run in a restricted environment: it runs queries, EXPLAIN of a query, SHOW, DESCRIBE and USE",
-                kind="restricted",
-            )
+            raise UnsupportedError(f"{refusal} is not run in a restricted environment: it runs {runs}", kind="restricted")
 
 
 def _exceeded(limit: str, actual: str) -> UnsupportedError:

@@ -187,6 +187,11 @@ def bound_to(query: BoundQuery) -> Callable[[], BoundQuery]:
 def check_writes(session: Session, table: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
     """Raises UnsupportedError unless somebody writes a table with a connector, and this session may have that done."""
     engine = session.engine_for("INSERT")
+    if session.restrictions is not None:
+        raise UnsupportedError(
+            source.mark(f"{table.path} has a connector of its own, and a restricted environment writes managed tables alone", span),
+            kind="restricted",
+        )
     with placing(source, span):
         session.check_access(table, writes=True)
     if _row_sink(table) is not None:

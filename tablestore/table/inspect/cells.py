@@ -16,18 +16,18 @@ def cell_rows(rows: pa.Table) -> tuple[tuple[str | None, ...], ...]:
     return tuple(zip(*columns, strict=True)) if columns else ()
 
 
-def cell_texts(values: pa.Array | pa.ChunkedArray) -> Sequence[str | None]:
-    """The values of a short column as texts of at most ``MOST_CHARACTERS``."""
+def cell_texts(values: pa.Array | pa.ChunkedArray, most: int = MOST_CHARACTERS) -> Sequence[str | None]:
+    """The values of a short column as texts of at most ``most`` characters."""
     if isinstance(values, pa.ChunkedArray):
-        return [text for chunk in values.chunks for text in cell_texts(chunk)]
+        return [text for chunk in values.chunks for text in cell_texts(chunk, most)]
     try:
         texts = plain_texts(values).cast(pa.string())
-        cut = pc.utf8_slice_codeunits(texts, 0, MOST_CHARACTERS - 1)
-        is_long = pc.greater(pc.utf8_length(texts), MOST_CHARACTERS)
+        cut = pc.utf8_slice_codeunits(texts, 0, most - 1)
+        is_long = pc.greater(pc.utf8_length(texts), most)
         result: list[str | None] = pc.if_else(is_long, pc.binary_join_element_wise(cut, "…", ""), texts).to_pylist()
     except pa.ArrowException:
         # A type of a query's result that no table has.
-        return [None if not value.is_valid else str(value)[:MOST_CHARACTERS] for value in values]
+        return [None if not value.is_valid else str(value)[:most] for value in values]
     return result
 
 
