@@ -82,7 +82,7 @@ __version__ = "0.1.0"
 # A commit relies on what POSIX says of links, renames and directories that are synced.
 if os.name != "posix":
     raise ImportError(
-        f"tablestore runs on POSIX systems, such as Linux and macOS, found {os.name!r}: on Windows install it in WSL"
+        f"expected a POSIX system, such as Linux or macOS, found {os.name!r}: on Windows install tablestore in WSL"
     )
 
 # The distribution `tablestore` of the Python Package Index is another product, whose package has this name: its files in this

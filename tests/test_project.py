@@ -260,7 +260,7 @@ def test_a_system_whose_files_promise_less_is_refused_by_name() -> None:
     program = "import os; os.name = 'nt'; import tablestore"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "ImportError: tablestore runs on POSIX systems, such as Linux and macOS, found 'nt'" in done.stderr
+    assert "ImportError: expected a POSIX system, such as Linux or macOS, found 'nt'" in done.stderr
 
 
 @pytest.mark.parametrize("package", ["typer", "rich"])

@@ -55,7 +55,7 @@ class TablestoreCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
-        """What dbt counts users by, as a hash."""
+        """The text by whose hash dbt counts users."""
         return str(self.warehouse or sorted(self.catalogs))
 
     @property
