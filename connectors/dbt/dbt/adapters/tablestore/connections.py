@@ -70,7 +70,7 @@ class TablestoreConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: TablestoreCursor) -> AdapterResponse:
-        """What a statement did."""
+        """The answer about a statement that has landed."""
         snapshot = cursor.snapshot
         if snapshot is None:
             return AdapterResponse(_message="OK")
@@ -82,19 +82,19 @@ class TablestoreConnectionManager(SQLConnectionManager):
         return str(type_code)
 
     def begin(self) -> None:
-        """Does nothing: there are no transactions."""
+        """Leaves everything: there are no transactions."""
 
     def commit(self) -> None:
-        """Does nothing: there are no transactions."""
+        """Leaves everything: there are no transactions."""
 
     def add_begin_query(self) -> None:
-        """Does nothing: there are no transactions."""
+        """Leaves everything: there are no transactions."""
 
     def add_commit_query(self) -> None:
-        """Does nothing: there are no transactions."""
+        """Leaves everything: there are no transactions."""
 
     def clear_transaction(self) -> None:
-        """Does nothing: there are no transactions."""
+        """Leaves everything: there are no transactions."""
 
     def rollback_if_open(self) -> None:
-        """Does nothing: there are no transactions."""
+        """Leaves everything: there are no transactions."""

@@ -74,7 +74,7 @@ def shared_word(text: str) -> str:
 
 
 def declared(text: str) -> str:
-    """What a project calls a type, as a declaration of a column that means what a cast to it means."""
+    """The type that a project names, as a declaration of a column that means what a cast to it means."""
     words = " ".join(text.split()).upper()
     if words in _DECLARED:
         return _DECLARED[words]
