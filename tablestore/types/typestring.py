@@ -68,21 +68,6 @@ ELSEWHERE = {
     "HUGEINT": "DECIMAL(38, 0)",
 }
 """Types of ours by the names that other databases have for them."""
-ELSEWHERE = {
-    **dict.fromkeys(("TEXT", "UUID", "JSON", "NVARCHAR", "CLOB"), "STRING"),
-    **dict.fromkeys(("BLOB", "BYTEA"), "BYTES"),
-    **dict.fromkeys(("TIMESTAMPTZ", "DATETIMEOFFSET"), "TIMESTAMP_LTZ"),
-    **dict.fromkeys(("INT8", "INT64", "UINT32", "UINTEGER", "SERIAL"), "BIGINT"),
-    **dict.fromkeys(("INT4", "INT32", "MEDIUMINT"), "INT"),
-    "DATETIME": "TIMESTAMP",
-    "FLOAT4": "FLOAT",
-    "FLOAT8": "DOUBLE",
-    "FLOAT32": "FLOAT",
-    "FLOAT64": "DOUBLE",
-    "BOOL": "BOOLEAN",
-    "HUGEINT": "DECIMAL(38, 0)",
-}
-"""Types of ours by the names that other databases have for them."""
 
 
 def parse_type(json: object) -> DataType:
