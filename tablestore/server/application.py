@@ -177,7 +177,7 @@ class Application:
             return await self.in_thread(lambda: self._recorded(exchange, began_s))
         table, loop = (exchange.names["database"], exchange.names["table"]), asyncio.get_running_loop()
         async with self.turns.turn(table, client) as turn:
-            exchange.landed = lambda: loop.call_soon_threadsafe(turn.end)
+            exchange.landed = lambda: loop.call_soon_threadsafe(turn.landed)
             response = await self.in_thread(lambda: self._recorded(exchange, began_s))
             # Whoever has left does not come again.
             turn.end(is_late=exchange.is_late and not await exchange.request.is_disconnected())
