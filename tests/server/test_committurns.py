@@ -16,6 +16,7 @@ from tests.server.test_commits import COMMIT, fresh, prepared, request
 from tests.support.served import Served, ids_of, orders, rows
 
 LONG_S = 3_600.0
+TURN = "databases/shop/tables/orders/commit-turn"
 
 
 def run(steps: Callable[[CommitTurns], Awaitable[None]], *, kept_s: float = LONG_S, waiting_s: float = LONG_S) -> None:
@@ -339,3 +340,28 @@ def test_who_may_not_commit_takes_nobodys_turn(served: Served) -> None:
     served.refused(404, "POST", COMMIT, request(table, late), who="nobody")
     served.refused(401, "POST", COMMIT, request(table, late), who="stranger")
     served.refused(400, "POST", COMMIT, {"snapshot": 3})
+
+
+def test_a_client_that_waits_for_its_turn_first_lands_what_it_builds_then(served: Served) -> None:
+    served.application.turns.kept_s = LONG_S
+    table = orders(served.catalog)
+    first = {"snapshot": {"commitUser": "first"}}
+    assert served.ok("POST", TURN, first) == {"waited": False}
+    other = prepared(table, rows(1), commitUser="other")
+    assert served.client.portal is not None
+    waiting = served.client.portal.start_task_soon(_sent, served, request(table, other))
+    while not served.application.turns.waiting(("shop", "orders")):
+        pass
+    assert served.ok("POST", COMMIT, request(table, prepared(fresh(served), rows(2), commitUser="first"))) == {"success": True}
+    assert waiting.result(30) == {"success": False}
+    assert ids_of(fresh(served)) == [2]
+    # Now the table is kept for the other one, who was too late: this one waits.
+    waiting = served.client.portal.start_task_soon(_asked, served, first)
+    while not served.application.turns.waiting(("shop", "orders")):
+        pass
+    assert served.ok("POST", COMMIT, request(table, prepared(fresh(served), rows(1), commitUser="other"))) == {"success": True}
+    assert waiting.result(30) == {"waited": True}
+
+
+async def _asked(served: Served, body: object) -> object:
+    return await asyncio.to_thread(lambda: served.ok("POST", TURN, body))
