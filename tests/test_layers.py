@@ -23,7 +23,7 @@ from tests.support.syntax import parsed
 
 # The layers from left to right; of those in one step neither imports the other, but for the base.
 LAYERS = (
-    "bounds brokers errors clock htmltext ids lazy memo names options othernames progress recursion redaction secretnames "
+    "bounds brokers errors clock htmltext ids inorder lazy memo names options othernames progress recursion redaction secretnames "
     "timepoint units",
     "types",
     "json",

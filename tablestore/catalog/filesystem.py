@@ -109,11 +109,11 @@ class FileSystemCatalog:
         if not self.has_database(database):
             raise refusals.no_database(database, self._files.root_uri, self.list_databases())
         directory = database_directory(database)
-        names = sorted(info.name for info in self._files.list(directory) if info.is_dir)
-        return tuple(name for name in names if self._schema_ids(f"{directory}/{name}"))
+        inside = self._files.at(directory)
+        return tuple(name for name in sorted(self._files.names(directory)) if _schema_ids(inside, name))
 
     def has_table(self, identifier: Identifier) -> bool:
-        return bool(self._schema_ids(identifier.directory))
+        return bool(_schema_ids(self._files, identifier.directory))
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False, table_uuid: str | None = None
@@ -293,10 +293,6 @@ class FileSystemCatalog:
 
     # ---- helpers
 
-    def _schema_ids(self, directory: str) -> list[int]:
-        infos = self._files.list(f"{directory}/{SCHEMA_DIR}", prefix="schema-")
-        return [schema_id for info in infos if (schema_id := parse_schema_id(info.name)) is not None]
-
     def _set_aside(self, directory: str) -> str:
         """Moves what lies in ``directory`` aside, to be deleted, and returns the new place: what is created there meanwhile is
         safe."""
@@ -344,3 +340,9 @@ class FileSystemCatalog:
         if not self.has_database(identifier.database):
             return refusals.no_database_of_table(identifier, self._files.root_uri, self.list_databases())
         return refusals.no_table(identifier, self._files.root_uri, self.list_tables(identifier.database))
+
+
+def _schema_ids(files: FileStore, directory: str) -> list[int]:
+    """The ids of the schemas of the table in a directory; none where there is no table."""
+    names = files.names(f"{directory}/{SCHEMA_DIR}", prefix="schema-")
+    return [schema_id for name in names if (schema_id := parse_schema_id(name)) is not None]

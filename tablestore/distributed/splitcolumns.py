@@ -4,12 +4,13 @@
                                        run begins
     deletion vectors                   of those that have one, as JSON
 
-Memory: the columns of 131,072 files, and of all about 130 bytes each; where neighbouring splits lie in all manifests, as much again
-of those that wait.
+Memory: the columns of three times 65,536 files, and of all about 130 bytes each; where neighbouring splits lie in all manifests,
+as much again of those that wait.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -19,17 +20,22 @@ import pyarrow.compute as pc
 from tablestore.errors import FormatError
 from tablestore.format.manifest.blockcolumns import IrregularBlocks
 from tablestore.format.manifest.entrycolumns import ENTRY_SCHEMA, EntryColumns, Places, check_columns
-from tablestore.store.scan.splits import FILES_LOADED, ColumnSplits, DeletionFile, Split, first_of_packs
+from tablestore.inorder import in_order
+from tablestore.store.scan.splits import ColumnSplits, DeletionFile, Split, first_of_packs
 from tablestore.types.arrays import Mask, mask_array, mask_of, one_chunk, text_array
 
 MOST_TASKS = 10_000
 """Tasks of a plan: more of them would cost the process that plans more than they save. They are larger then."""
+
+FILES_LOADED = 65_536
+"""So many files are put into tasks at a time."""
 
 _STARTS = ("begins_split", "begins_section", "begins_run")
 _FIELDS = [field.with_type(pa.binary()) if pa.types.is_dictionary(field.type) else field for field in ENTRY_SCHEMA]
 _SCHEMA = pa.schema([*_FIELDS, *(pa.field(name, pa.bool_()) for name in _STARTS)])
 _TYPES = [(field.name, field.type) for field in _SCHEMA]
 _CODEC = "zstd"
+_THREADS = 2
 
 
 class EncodedSplits(Sequence[Split]):
@@ -86,20 +92,25 @@ def pack_columns(splits: ColumnSplits, *, task_bytes: int, count: int) -> tuple[
         return ()
     ends = [*firsts[1:].tolist(), len(splits)]
     files = np.diff(np.append(splits.split_starts[firsts], len(splits.files)))
-    encoded: list[EncodedSplits] = []
     # The files of neighbouring tasks are loaded together.
     loads = first_of_packs(files, FILES_LOADED, np.full(len(files), len(files))).tolist()
-    starts = splits.split_starts[firsts[loads]].tolist()
-    turns = zip(loads, [*loads[1:], len(files)], splits.files.loaded_in_turn(starts), strict=True)
-    for start, stop, loaded in turns:
-        base = int(firsts[start])
+    turns = splits.files.loads_in_turn(splits.split_starts[firsts[loads]].tolist())
+
+    def encoded(tasks: tuple[tuple[int, int], Callable[[], EntryColumns]]) -> list[EncodedSplits]:
+        """Tasks whose files are loaded."""
+        (start, stop), load = tasks
+        base, loaded = int(firsts[start]), load()
         some = splits[base : ends[stop - 1]].of(loaded)
         batch, vectors = _lean(_encodable(some)), some.vectors()
         begins = [*some.split_starts.tolist(), len(loaded)]
+        one_by_one: list[EncodedSplits] = []
         for first, last in zip((firsts[start:stop] - base).tolist(), ends[start:stop], strict=True):
             files = batch.slice(begins[first], begins[last - base] - begins[first])
-            encoded.append(EncodedSplits(files, last - base - first, _vectors_of(files, vectors)))
-    return tuple(encoded)
+            one_by_one.append(EncodedSplits(files, last - base - first, _vectors_of(files, vectors)))
+        return one_by_one
+
+    bounds = pairwise([*loads, len(files)])
+    return tuple(chain.from_iterable(in_order(encoded, zip(bounds, turns, strict=True), threads=_THREADS)))
 
 
 def decode_columns(kind: str, encoded: Mapping[str, Any], files: bytes) -> ColumnSplits:

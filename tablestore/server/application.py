@@ -42,7 +42,7 @@ from tablestore.server.protocol.errorresponse import (
     unavailable,
 )
 from tablestore.server.protocol.exchange import MOST_BODY_BYTES, Call
-from tablestore.server.protocol.restcommit import commit_table, commit_user
+from tablestore.server.protocol.restcommit import commit_table, commit_user, take_turn
 from tablestore.server.protocol.restconfig import check_prefix
 from tablestore.server.protocol.restservice import RestService
 
@@ -156,7 +156,7 @@ class Application:
                 try:
                     exchange.body = await self._body(request)
                     exchange.names = path_names(endpoint.path, request)
-                    if endpoint.handler is commit_table:
+                    if endpoint.handler in (commit_table, take_turn):
                         response = await self._answered_in_turn(exchange, began_s)
                     else:
                         response = await self.in_thread(lambda: self._recorded(exchange, began_s))
@@ -171,13 +171,15 @@ class Application:
         return handle
 
     async def _answered_in_turn(self, exchange: "_Exchange", began_s: float) -> Response:
-        """The answer to a commit, once it is its turn. Who may not commit is told so at once, and takes nobody's turn."""
+        """The answer to a commit, or to a client that is about to, once it is its turn. Who may not commit is told so at once, and
+        takes nobody's turn."""
         client = await self.in_thread(lambda: self._client_of(exchange))
         if client is None:
             return await self.in_thread(lambda: self._recorded(exchange, began_s))
         table, loop = (exchange.names["database"], exchange.names["table"]), asyncio.get_running_loop()
         async with self.turns.turn(table, client) as turn:
-            exchange.landed = lambda: loop.call_soon_threadsafe(turn.end)
+            exchange.has_waited = turn.has_come.is_set()
+            exchange.landed = lambda: loop.call_soon_threadsafe(turn.landed)
             response = await self.in_thread(lambda: self._recorded(exchange, began_s))
             # Whoever has left does not come again.
             turn.end(is_late=exchange.is_late and not await exchange.request.is_disconnected())
@@ -238,6 +240,8 @@ class Application:
                 raise exchange.error
             if exchange.call is None:
                 content = endpoint.handler(self.service, self._decided(exchange))
+            elif endpoint.handler is take_turn:
+                content, exchange.is_late = {"waited": exchange.has_waited}, True
             else:
                 content = commit_table(self.service, exchange.call, exchange.landed)
                 exchange.is_late = not content["success"]
@@ -305,7 +309,8 @@ class Application:
 class _Exchange:
     """A request on its way, and what has been decided of it so far.
 
-    Of a commit, ``call`` or ``error`` before it is its turn; ``landed`` is called when it has landed; ``is_late``: it has not.
+    Of a commit, ``call`` or ``error`` before it is its turn, for which it ``has_waited``; ``landed`` is called when it has landed;
+    ``is_late``: it has not.
     """
 
     endpoint: Endpoint
@@ -318,6 +323,7 @@ class _Exchange:
     decision: Decision = Decision.UNAUTHENTICATED
     call: Call | None = None
     error: Exception | None = None
+    has_waited: bool = False
     landed: Callable[[], object] = bool
     is_late: bool = False
 

@@ -188,6 +188,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _table("DELETE", "/tags/{tag}", resttags.delete_tag, Role.WRITER, ResourceType.TAG),
     _table("GET", "/consumers", restconsumers.list_consumers, Role.READER),
     _table("POST", "/consumers/reset", restconsumers.reset_consumer, Role.WRITER),
+    _table("POST", "/commit-turn", restcommit.take_turn, Role.WRITER),
     _table("POST", "/publish", restextensions.publish_table, Role.OWNER),
     _table("POST", "/exchange", restextensions.exchange_table, Role.OWNER),
     _table("POST", "/abandon", restextensions.abandon_arrival, Role.OWNER),

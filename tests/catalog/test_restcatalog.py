@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from anyio import to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import tablestore as ts
@@ -204,3 +205,53 @@ def test_changes_whose_answers_are_lost_are_carried_out_once(tmp_path: Path) -> 
 def test_a_service_that_is_not_there_is_named() -> None:
     with pytest.raises(StorageError, match="nothing answers"):
         ts.open_catalog(metastore="rest", uri="http://127.0.0.1:9")
+
+
+class Overtaking:
+    """An ASGI application that notes what is posted to a table, and lets another commit land before the first one."""
+
+    def __init__(self, app: ASGIApp, overtake: Callable[[], object]) -> None:
+        self._app, self._overtake, self.posted = app, overtake, list[str]()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and "/tables/orders/" in scope["path"]:
+            if not self.posted:
+                await to_thread.run_sync(self._overtake)
+            self.posted.append(scope["path"].rpartition("/")[2])
+        await self._app(scope, receive, send)
+
+
+def test_whoever_was_too_late_waits_for_its_turn_before_it_builds_the_next_commit(tmp_path: Path) -> None:
+    beside = ts.open_catalog(str(tmp_path / "warehouse"))
+    beside.create_database("shop")
+    beside.create_table("shop.orders", "id BIGINT")
+    services: list[Overtaking] = []
+
+    def overtaking(app: ASGIApp) -> ASGIApp:
+        services.append(Overtaking(app, lambda: beside.table("shop.orders").append({"id": [0]})))
+        return services[0]
+
+    with catalog_service(beside, wrap=overtaking) as uri:
+        table = ts.open_catalog(metastore="rest", uri=uri).table("shop.orders")
+        assert isinstance(table, ts.Table)
+        for number in (1, 2, 3):
+            table.append(pa.table({"id": [number]}))
+        assert services[0].posted == ["commit", "commit", "commit-turn", "commit", "commit"]
+        assert sorted(table.refresh().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
+
+
+def test_a_service_that_knows_no_turns_takes_commits_all_the_same(tmp_path: Path) -> None:
+    class WithoutTurns(LosingAnswers):
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            asks_for_a_turn = str(scope.get("path")).endswith("/commit-turn")
+            await self._app({**scope, "path": "/nowhere"} if asks_for_a_turn else scope, receive, send)
+
+    with catalog_service(ts.open_catalog(str(tmp_path / "warehouse")), wrap=WithoutTurns) as uri:
+        catalog = ts.open_catalog(metastore="rest", uri=uri)
+        catalog.create_database("shop")
+        table = catalog.create_table("shop.orders", "id BIGINT")
+        commit = publishing(table.context)
+        assert isinstance(commit, ServiceCommit)
+        commit.client.crowded.add(commit.location)
+        table.append(pa.table({"id": [1]}))
+        assert table.refresh().to_arrow()["id"].to_pylist() == [1]

@@ -58,6 +58,7 @@ GET POST /v1/{prefix}/databases/{database}/functions
 GET /v1/{prefix}/databases/{database}/function-details
 GET /v1/{prefix}/functions
 GET POST DELETE /v1/{prefix}/databases/{database}/functions/{function}
+POST /v1/{prefix}/databases/{database}/tables/{table}/commit-turn
 POST /v1/{prefix}/databases/{database}/tables/{table}/publish
 POST /v1/{prefix}/databases/{database}/tables/{table}/exchange
 POST /v1/{prefix}/databases/{database}/tables/{table}/abandon

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from itertools import chain
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -49,6 +49,7 @@ from tablestore.format.manifest.manifestfile import (
 from tablestore.format.manifest.records import StoredColumn
 from tablestore.format.paths import verify_content_name
 from tablestore.format.stats import EMPTY_STATS, SimpleStats
+from tablestore.inorder import in_order
 from tablestore.types.arrays import begins, numbers_of, places_array
 
 Places = npt.NDArray[np.int64]
@@ -72,6 +73,7 @@ _SHORTEST_ROW = 12
 _ANY_NONCE = bytes(range(1, 17))
 # Of entries that wait in memory, where manifests would be read more often.
 _PACKING, _MOST_READS = "lz4", 2
+_THREADS = 2
 # With fewer blocks side by side, record by record is faster.
 _FEWEST_LANES = 16
 
@@ -223,10 +225,11 @@ class EntryColumns:
         """The same entries with all columns of :data:`ENTRY_SCHEMA` in memory."""
         return self
 
-    def loaded_in_turn(self, starts: Sequence[int]) -> Iterator["EntryColumns"]:
-        """The entries from each of these places on, up to the next one, as :meth:`loaded` has them. The first place is 0."""
+    def loads_in_turn(self, starts: Sequence[int]) -> Iterator[Callable[[], "EntryColumns"]]:
+        """The entries from each of these places on, up to the next one, as :meth:`loaded` has them. The first place is 0. What is
+        left to do of each may be done in any thread."""
         for start, stop in zip(starts, [*starts[1:], len(self)], strict=True):
-            yield self.slice(start, stop - start).loaded()
+            yield self.slice(start, stop - start).loaded().loaded
 
     def stored_rows(self) -> Places:
         """The row of each entry in its manifest, for the entries of one whole manifest."""
@@ -402,27 +405,32 @@ class LateColumns(EntryColumns):
     def loaded(self) -> EntryColumns:
         return EntryColumns(self.table)
 
-    def loaded_in_turn(self, starts: Sequence[int]) -> Iterator[EntryColumns]:
+    def loads_in_turn(self, starts: Sequence[int]) -> Iterator[Callable[[], EntryColumns]]:
         """As of loaded entries, and each manifest is read once. Memory: of what is to come about 160 bytes an entry, compressed."""
         numbers, rows, order = self._by_manifest()
         turns = np.searchsorted(np.array(starts), order, "right") - 1
         is_first = begins(numbers[order])
         if np.count_nonzero(is_first | begins(turns)) <= np.count_nonzero(is_first) * _MOST_READS:
-            yield from super().loaded_in_turn(starts)
+            yield from super().loads_in_turn(starts)
             return
         cuts = np.flatnonzero(is_first | begins(turns))
         manifests = np.flatnonzero(is_first)
-        waiting: list[list[pa.Buffer]] = [[] for _ in starts]
-        for begin, end in zip(manifests.tolist(), [*manifests[1:].tolist(), len(order)], strict=True):
+
+        def packed(bounds: tuple[int, int]) -> list[tuple[int, pa.Buffer]]:
+            begin, end = bounds
             places = order[begin:end]
             loaded = self._load(int(numbers[places[0]]), rows[places], ENTRY_SCHEMA.names).table
             here = cuts[np.searchsorted(cuts, begin) : np.searchsorted(cuts, end)].tolist()
-            for start, stop in zip(here, [*here[1:], end], strict=True):
-                waiting[int(turns[start])].append(_packed(loaded.slice(start - begin, stop - start)))
+            pieces = zip(here, [*here[1:], end], strict=True)
+            return [(int(turns[start]), _packed(loaded.slice(start - begin, stop - start))) for start, stop in pieces]
+
+        waiting: list[list[pa.Buffer]] = [[] for _ in starts]
+        for pieces in in_order(packed, pairwise([*manifests.tolist(), len(order)]), threads=_THREADS):
+            for turn, piece in pieces:
+                waiting[turn].append(piece)
         for turn, parts in enumerate(waiting):
-            table = pa.concat_tables(map(_unpacked, parts)).unify_dictionaries()
-            parts.clear()
-            yield EntryColumns(table.take(places_array(np.argsort(order[turns == turn]))).combine_chunks())
+            yield partial(_unpacked, parts, places_array(np.argsort(order[turns == turn])))
+            waiting[turn] = []
 
     def entries(self) -> tuple[ManifestEntry, ...]:
         return self.loaded().entries()
@@ -436,8 +444,11 @@ def _packed(table: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _unpacked(data: pa.Buffer) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()
+def _unpacked(parts: list[pa.Buffer], places: pa.Array) -> EntryColumns:
+    """The entries of what was packed, at these places; nothing of it stays."""
+    table = pa.concat_tables(pa.ipc.open_stream(part).read_all() for part in parts).unify_dictionaries()
+    parts.clear()
+    return EntryColumns(table.take(places).combine_chunks())
 
 
 def decode_manifests(manifests: Iterable[tuple[str, bytes]], limits: Limits = DEFAULT_LIMITS) -> Iterator[EntryColumns]:

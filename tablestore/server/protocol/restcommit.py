@@ -85,6 +85,10 @@ def commit_table(service: RestService, call: Call, landed: Callable[[], object] 
     return {"success": publish_commit(service, table, prepared, landed)}
 
 
+def take_turn(service: RestService, call: Call) -> None:
+    """Does nothing: the caller wants its turn before it builds a snapshot, and the table is kept for it now."""
+
+
 def parse_commit(call: Call) -> PreparedCommit:
     """The commit in the body of a request. Raises RequestRefused."""
     request = call.json()

@@ -1,5 +1,6 @@
 """Answers what tablestore's own client asks beyond the protocol, so that a catalog of metastore = rest does all that one does.
 
+    …/tables/{table}/commit-turn                    a client that is about to commit waits for its turn, before it builds
     …/tables/{table}/publish, exchange, abandon     a table that was made elsewhere in the warehouse gets its name, or a place
     …/definitions/{kind}/{object}                   views, functions and tables with a connector, as their text
     ?own-log=true                                   of creations, removals and renamings: the client sees to the table's log itself

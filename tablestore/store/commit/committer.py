@@ -49,7 +49,7 @@ from tablestore.store.commit.deduplication import LANDINGS_PROPERTY, CommitDedup
 from tablestore.store.commit.metadata import merged_base
 from tablestore.store.commit.outcome import Outcome, SnapshotPublisher
 from tablestore.store.commit.rowcount import count_change, count_keyed, count_unkeyed, keep_count
-from tablestore.store.commit.snapshotcommit import SnapshotCommit
+from tablestore.store.commit.snapshotcommit import ServiceCommit, SnapshotCommit
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage, Revise
@@ -207,12 +207,12 @@ class _Delta:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committer:
     """Commits to one table. ``rewrite`` and ``remove_file`` act on data files of the commit; ``in_frame``: whether the changes of
-    files at a level were published (see ``producer``). ``by_service``: whoever publishes writes the hint, and tells who has lost
-    so when its next attempt is waited for."""
+    files at a level were published (see ``producer``). ``service``: the one that publishes, which writes the hint, and tells who
+    has lost so when its next attempt is waited for."""
 
     branch: BranchMetadata
     publishing: SnapshotCommit
-    by_service: bool = False
+    service: ServiceCommit | None = None
     schemas: Schemas
     snapshots: Snapshots
     manifests: Manifests
@@ -268,6 +268,8 @@ class Committer:
         uuid = self.ids.uuid()
         deadline_s = self.clock.steady_s() + self.settings.timeout_s
         attempt = 0
+        if self.service is not None:
+            self.service.await_turn(request.user)
         while True:
             latest = self.snapshots.latest()
             if request.kind is not CommitKind.COMPACT and not (request.is_new_user and request.identifier is None):
@@ -545,7 +547,7 @@ class Committer:
             # Until the mark is written, the snapshots show a replay; expiry writes it before it removes them.
             position = request.properties.get(SOURCE_POSITION_PROPERTY)
             attempt(PostCommitTask.MARK, lambda: replays.raise_mark(request.user, identifier, position), where=where)
-        if self.by_service:
+        if self.service is not None:
             return
         # Only a hint: a reader that finds it missing or stale lists the directory.
         with suppress(Exception):
@@ -568,7 +570,7 @@ class Committer:
                 "committed: raise commit.timeout or write less often",
                 kind="commit-timeout",
             )
-        if self.by_service and attempt == 1:
+        if self.service is not None and attempt == 1:
             return
         longest = min(FIRST_WAIT_S * 2 ** min(attempt, 10), LONGEST_WAIT_S)
         self.clock.sleep(longest * self.ids.fraction())

@@ -27,7 +27,7 @@ def committer(context: TableContext) -> Committer:
     return Committer(
         branch=own_branch(context),
         publishing=publishing,
-        by_service=isinstance(publishing, ServiceCommit),
+        service=publishing if isinstance(publishing, ServiceCommit) else None,
         schemas=context.schemas,
         snapshots=context.snapshots,
         manifests=context.manifests,

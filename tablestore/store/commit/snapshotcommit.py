@@ -10,11 +10,12 @@ became of a snapshot, and looks at the files: an answer of a service is never al
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tablestore.errors import AlreadyExistsError, ConflictError, NotFoundError, StorageError
+from tablestore.errors import AlreadyExistsError, ConflictError, NotFoundError, StorageError, TablestoreError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.partitiontext import partition_texts
@@ -67,6 +68,18 @@ class ServiceCommit:
     partition_texts: Callable[[Sequence[object]], Sequence[str]]
     _name: tuple[str, str] | None = field(default=None, init=False)
 
+    def await_turn(self, user: str) -> None:
+        """Waits for the turn of a commit of ``user``, where the last one to this table came too late or had to wait: what is built
+        in its turn is built once. Only a courtesy, which a service may not know."""
+        name = self._name or named_by_directory(self.location)
+        if name is None or self.location not in self.client.crowded:
+            return
+        self.client.crowded.discard(self.location)
+        with suppress(TablestoreError):
+            answer = self._send(name, "commit-turn", {"snapshot": {"commitUser": user}})
+            if isinstance(answer, dict) and answer.get("waited") is True:
+                self.client.crowded.add(self.location)
+
     def publish(self, snapshot: Snapshot, data: bytes, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> bool:
         body = {
             "tableId": self.table_id,
@@ -78,14 +91,14 @@ class ServiceCommit:
         if name is None:
             name = self._looked_up()
         try:
-            answer = self._send(name, body)
+            answer = self._send(name, "commit", body)
         except (NotFoundError, AlreadyExistsError, ConflictError):
             # Nothing was published. It may have another name by now.
             renamed = self._looked_up()
             if renamed == name:
                 raise
             name = renamed
-            answer = self._send(name, body)
+            answer = self._send(name, "commit", body)
         self._name = name
         success = answer.get("success") if isinstance(answer, dict) else None
         if not isinstance(success, bool):
@@ -94,13 +107,15 @@ class ServiceCommit:
                 "address of a catalog service?",
                 kind="unknown-outcome",
             )
+        if not success:
+            self.client.crowded.add(self.location)
         return success
 
-    def _send(self, name: tuple[str, str], body: object) -> Any:
+    def _send(self, name: tuple[str, str], verb: str, body: object) -> Any:
         database, table = name
         if self.branch != MAIN_BRANCH:
             table = f"{table}$branch_{self.branch}"
-        return self.client.send("POST", self.client.path("databases", database, "tables", table, "commit"), body)
+        return self.client.send("POST", self.client.path("databases", database, "tables", table, verb), body)
 
     def _looked_up(self) -> tuple[str, str]:
         return named_by_identity(self.client, self.location, self.table_id)
