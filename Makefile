@@ -6,6 +6,8 @@
 #   make demo-kafka   a table with a topic on a real broker, a writer and two readers (needs Java and Maven)
 #   make demo-stream  a day of flights, streamed by Spark into a table and from it to a live board (ARGS=--kafka: through a topic)
 #   make demo-mt  a flights board as materialized tables in SQL files: applied, refreshed, changed (DuckDB; ARGS=--spark for Spark)
+#   make up       the whole system in containers: PostgreSQL, an S3 store, Kafka, the service with its pages, a demo that writes (needs Docker)
+#   make down     stops it (ARGS=--volumes drops its data too)
 #   make test     the tests that a change needs, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
 #   make test-deep    the tests that take seconds each: killed writers, brokers that die, random programs
 #   make test-lowest  a smoke suite on the oldest dependencies that pyproject.toml allows, in an environment of their own
@@ -39,7 +41,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test coverage test-deep test-lowest test-spark test-dbt lint docs release bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt up down test coverage test-deep test-lowest test-spark test-dbt lint docs release bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -74,6 +76,19 @@ demo-stream: $(STAMP)
 
 demo-mt: $(STAMP)
 	@$(BIN)/python -m examples.flights.materialized $(ARGS)
+
+# The demo is a profile: make up PROFILE= leaves it out.
+PROFILE ?= demo
+COMPOSE := docker compose $(if $(PROFILE),--profile $(PROFILE))
+
+up:
+	@$(COMPOSE) up --detach --wait --build $(ARGS)
+	@echo "the pages: http://127.0.0.1:8181/page"
+	@echo "user: any; password: $$(docker compose exec -T catalog cat /var/lib/tablestore/token)"
+
+# All of it, whatever was started.
+down:
+	@docker compose --profile demo down $(ARGS)
 
 # A worker that dies is a failure and is not started again: pytest-xdist 3.8 waits for ever for the new one.
 PYTEST := $(BIN)/python -m pytest --quiet -n $(WORKERS) --dist loadgroup --max-worker-restart=0

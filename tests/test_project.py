@@ -34,6 +34,7 @@ FILES = (
     "mkdocs.yml",
     "pyproject.toml",
     "docker-compose.yml",
+    "Dockerfile",
     ".ci/run",
     "tablestore/py.typed",
 )
@@ -108,7 +109,7 @@ def test_github_runs_no_code_of_others_but_what_is_named_by_its_digest(project: 
         assert used and all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", name) for name in used), used
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "audit.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "audit.txt", "container.txt"])
 def test_every_package_of_a_lock_file_has_one_version_and_its_hashes(project: Path, name: str) -> None:
     entries = re.split(r"\n(?=[\w.-]+(?:\[[\w,-]+\])?==)", (project / ".ci" / name).read_text())[1:]
     assert entries
@@ -300,15 +301,47 @@ def test_dependencies_have_lower_bounds(project: Path) -> None:
     assert [need for need in needs if ">=" not in need and not need.startswith("managed-tablestore[")] == []
 
 
-def test_services_are_pinned_and_say_when_they_are_healthy(project: Path) -> None:
-    services = yaml.safe_load((project / "docker-compose.yml").read_text())["services"]
-    assert {"kafka", "s3"} <= set(services)
+IMAGE = r"[\w./-]+:[\w.-]*\d[\w.-]*@sha256:[0-9a-f]{64}"
+
+
+def test_services_are_pinned_by_digest_at_this_machine_alone_and_say_when_they_are_healthy(project: Path) -> None:
+    compose = yaml.safe_load((project / "docker-compose.yml").read_text())
+    services = compose["services"]
+    assert set(services) == {"postgres", "s3", "kafka", "catalog", "demo"}
     for name, service in services.items():
-        tag = service["image"].partition(":")[2]
-        assert tag not in ("", "latest"), f"{name} floats"
+        assert "build" in service or re.fullmatch(IMAGE, service["image"]), f"{name} floats: {service['image']}"
         assert service["healthcheck"]["test"], f"{name} has no health check"
-        assert all(port.startswith("127.0.0.1:") for port in service["ports"]), f"{name} is open to the network"
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), f"{name} is open to the network"
+        assert not {"privileged", "network_mode", "pid", "cap_add"} & set(service), f"{name} is not held in its container"
+        sources = [volume.partition(":")[0] for volume in service.get("volumes", ())]
+        assert set(sources) <= set(compose["volumes"]), f"{name} sees a folder of the machine"
+    bases = re.findall(r"^FROM (\S+)", (project / "Dockerfile").read_text(), re.M)
+    assert len(bases) == 1 and re.fullmatch(IMAGE, bases[0])
     assert services["kafka"]["environment"]["KAFKA_PROCESS_ROLES"] == "broker,controller"
+
+
+def test_the_image_is_made_from_what_it_needs_alone(project: Path) -> None:
+    copied = [word for line in re.findall(r"^COPY (.+)", (project / "Dockerfile").read_text(), re.M) for word in line.split()[:-1]]
+    first, *taken = [line for line in (project / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    assert first == "*"
+    assert sorted(line.removeprefix("!") for line in taken if line.startswith("!")) == sorted(copied)
+    assert all((project / name).exists() for name in copied)
+    ran = (project / "Dockerfile").read_text()
+    assert "--require-hashes --requirement /tmp/container.txt" in ran and "\nUSER tablestore\n" in ran
+
+
+def test_the_packages_of_the_image_are_those_of_ci_and_all_that_its_extras_ask_for(project: Path) -> None:
+    def locked(name: str) -> set[tuple[str, str]]:
+        lines = re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([\w.!+]+)", (project / ".ci" / name).read_text(), re.M)
+        return {(canonicalize_name(package), version) for package, version in lines}
+
+    assert locked("container.txt") <= locked("requirements.txt")
+    extras = pyproject(project)["project"]["optional-dependencies"]
+    installed = ("cli", "server", "postgresql", "sql-catalog", "s3", "kafka", "duckdb", "rest")
+    needs = [need for extra in installed for need in extras[extra]]
+    needs += pyproject(project)["project"]["dependencies"]
+    names = {canonicalize_name(Requirement(need).name) for need in needs} - {"managed-tablestore"}
+    assert names <= {name for name, _ in locked("container.txt")}
 
 
 def pyproject(project: Path) -> dict:

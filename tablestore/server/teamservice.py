@@ -43,9 +43,10 @@ METRICS_PATH = "/metrics"
 class ServiceSettings:
     """The settings of one service.
 
-    ``tokens_required``: also while its store has no token. ``issuer``: a file about an OpenID Connect issuer. ``requests_per_s``:
-    of one token, or one address. ``query_role``: may run queries on the page; None: nobody. ``s3_role``: whose keys, narrowed to a
-    table, are handed out; ``storage``: the store's options.
+    ``published_locally``: in a container whose port this machine alone reaches. ``tokens_required``: also while its store has no
+    token. ``issuer``: a file about an OpenID Connect issuer. ``requests_per_s``: of one token, or one address. ``query_role``: may
+    run queries on the page; None: nobody. ``s3_role``: whose keys, narrowed to a table, are handed out; ``storage``: the store's
+    options.
     """
 
     name: str
@@ -55,6 +56,7 @@ class ServiceSettings:
     certificate: str | None = None
     key: str | None = None
     proxies: tuple[str, ...] = ()
+    published_locally: bool = False
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     tokens_required: bool = False
@@ -97,6 +99,8 @@ def build_service(settings: ServiceSettings, catalog: Catalog, store: AccessStor
         key=settings.key,
         has_tokens=callers.are_needed(),
         proxies=settings.proxies,
+        published_locally=settings.published_locally,
+        names=settings.allowed_hosts,
     )
     if bind.certificate is not None and bind.key is not None:
         check_tls_files(bind.certificate, bind.key)

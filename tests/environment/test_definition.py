@@ -437,3 +437,32 @@ def test_a_scan_from_a_time_says_which_before_it_is_stored(env: ts.TableEnvironm
         with pytest.raises(ts.InvalidInputError, match=needs):
             env.execute_sql(statement)
     env.execute_sql("ALTER TABLE u SET ('log.scan' = 'from-timestamp', 'log.scan.timestamp-mills' = '5')")
+
+
+def test_alter_table_takes_names_of_columns_in_any_case_and_keeps_the_stored_ones(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (Id INT, Price INT, r ROW<City STRING, Zip INT>, `Dropped` INT)")
+    for action in (
+        "RENAME COLUMN PRICE TO cost",
+        "ADD COLUMN note STRING AFTER ID",
+        "ALTER COLUMN iD COMMENT 'the key'",
+        "ALTER COLUMN COST TYPE BIGINT",
+        "ALTER COLUMN Note AFTER R",
+        "ADD COLUMN R.street STRING AFTER city",
+        "RENAME COLUMN R.ZIP TO code",
+        "DROP COLUMN dropped",
+        "DROP COLUMN IF EXISTS NOPE",
+    ):
+        env.execute_sql(f"ALTER TABLE t {action}")
+    fields = env.catalog().table("default.t").table_schema.fields
+    assert [field.name for field in fields] == ["Id", "cost", "r", "note"]
+    assert [field.name for field in fields[2].type.fields] == ["City", "street", "code"]
+    assert fields[0].description == "the key"
+
+
+def test_alter_table_refuses_a_name_that_may_be_two_columns(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE DATABASE IF NOT EXISTS `default`")
+    env.catalog().create_table("default.t", "id INT, ID INT, Id INT, v INT")
+    env.execute_sql("ALTER TABLE t RENAME COLUMN ID TO other")
+    with pytest.raises(ts.InvalidInputError, match="'iD' may be 'id' or 'Id'") as raised:
+        env.execute_sql("ALTER TABLE t DROP COLUMN iD")
+    assert raised.value.kind == "ambiguous-column" and "line 1, column 27" in str(raised.value)

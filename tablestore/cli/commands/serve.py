@@ -53,6 +53,10 @@ def serve(
         list[str] | None,
         typer.Option("--behind-proxy", metavar="ADDRESS", help="A proxy with TLS that may say for whom it sends; repeatable."),
     ] = None,
+    published_locally: Annotated[
+        bool,
+        typer.Option("--published-locally", help="In a container whose port is published at 127.0.0.1: tokens without TLS."),
+    ] = False,
     allowed_host: Annotated[
         list[str] | None, typer.Option("--allowed-host", metavar="NAME", help="A name of the service; repeatable.")
     ] = None,
@@ -120,6 +124,7 @@ def serve(
         certificate=tls_certificate,
         key=tls_key,
         proxies=tuple(behind_proxy or ()),
+        published_locally=published_locally,
         allowed_hosts=tuple(allowed_host or ()),
         allowed_origins=tuple(allowed_origin or ()),
         tokens_required=require_tokens,

@@ -1,10 +1,12 @@
 """Translates actions of ALTER TABLE on columns, options and comments into changes of a managed table's schema.
 
-Stored columns change as :mod:`tablestore.types.evolution.schemachanges` says. Columns that are not stored live in options: a list
+Names of columns and of nested fields are looked up as queries do: in any case of letters, and the stored name is taken. Stored
+columns change as :mod:`tablestore.types.evolution.schemachanges` says. Columns that are not stored live in options: a list
 of all columns in their order is altered beside, and what is new in its options is set.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.definition.tabledefinition import check_own_options, named_check, why_same
@@ -66,13 +68,13 @@ class _Alteration:
     def _changes(self, action: AlterAction) -> Iterator[to.SchemaChange]:
         match action:
             case AddColumnAction():
-                yield from self._add(action)
+                yield from self._add(replace(action, path=self._parent_known(action.path), place=self._place_known(action)))
             case DropColumnAction():
-                yield from self._drop(action)
+                yield from self._drop(replace(action, path=self._known(action.path)))
             case RenameColumnAction():
-                yield from self._rename(action)
+                yield from self._rename(replace(action, path=self._known(action.path)))
             case ModifyColumn():
-                yield from self._modify(action)
+                yield from self._modify(replace(action, path=self._known(action.path), place=self._place_known(action)))
             case SetOptions():
                 spec = None if action.partition is None else partition_of(self._table, action.partition, self._source)
                 for key, value in action.options.items():
@@ -199,6 +201,41 @@ class _Alteration:
                 self._source.mark(f"there is a column {sibling!r} already{why_same(name, sibling)}; choose another name", span),
                 kind="duplicate-column",
             )
+
+    def _known(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """The path in the letters that are stored; from a part on that nobody knows, as it is. Raises InvalidInputError."""
+        known: tuple[str, ...] = ()
+        for name in path:
+            siblings = self._names() if not known else self._siblings((*known, name))
+            stored = self._stored_name(name, siblings)
+            known = (*known, name if stored is None else stored)
+        return known
+
+    def _parent_known(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """The path of what is new: its parent in the letters that are stored."""
+        return (*self._known(path[:-1]), path[-1])
+
+    def _place_known(self, action: AddColumnAction | ModifyColumn) -> ColumnPlacement | None:
+        """The place of a column with its neighbour in the letters that are stored."""
+        place = action.place
+        if place is None or place.after is None:
+            return place
+        return replace(place, after=self._known((*action.path[:-1], *place.after[-1:])))
+
+    def _stored_name(self, name: str, siblings: Sequence[str]) -> str | None:
+        """The one of ``siblings`` that a name means; None if there is none. Raises InvalidInputError where it may be several."""
+        if name in siblings:
+            return name
+        same = [one for one in siblings if one.casefold() == name.casefold()]
+        if len(same) > 1:
+            raise InvalidInputError(
+                self._source.mark(
+                    f"column {name!r} may be {' or '.join(map(repr, same))}: write one of them in its letters",
+                    self._source.word(name),
+                ),
+                kind="ambiguous-column",
+            )
+        return same[0] if same else None
 
     def _exists(self, path: tuple[str, ...]) -> bool:
         return path[-1] in (self._names() if len(path) == 1 else self._siblings(path))

@@ -2,6 +2,7 @@
 
     loopback                      anything goes; behind a proxy it needs tokens, because the proxy brings callers from elsewhere
     any other address or name     tokens, and TLS: of its own, or of a proxy in front of it
+    a container's, published at a loopback address alone    tokens: what is sent never leaves the machine
 
 A name other than ``localhost`` counts as public, and so do all addresses of the machine (``0.0.0.0``, ``::``): what they lead to is
 not known here. The proxies are named by address: only what comes from these may say for whom it was sent.
@@ -74,8 +75,14 @@ def decide_bind(
     key: str | None = None,
     has_tokens: bool,
     proxies: Sequence[str] = (),
+    published_locally: bool = False,
+    names: Sequence[str] = (),
 ) -> Bind:
-    """The address, if it is safe to listen there. InvalidInputError of kind "unsafe-address" says what is missing."""
+    """The address, if it is safe to listen there. InvalidInputError of kind "unsafe-address" says what is missing.
+
+    ``published_locally``: whoever runs the service says that it is in a container whose port this machine alone reaches.
+    ``names``: those that it is called by; with ``published_locally`` none may be one of the internet's.
+    """
     if (certificate is None) != (key is None):
         raise InvalidInputError("TLS takes two files: pass --tls-certificate and --tls-key together", kind="tls")
     bind = Bind(host=host, port=port, certificate=certificate, key=key, proxies=parse_proxies(proxies))
@@ -86,10 +93,17 @@ def decide_bind(
             f"{what}, and without tokens everybody may do anything; make one (tablestore token create --role admin), or listen at "
             "127.0.0.1 alone"
         )
-    if is_public and not bind.is_secure:
+    elsewhere = [name for name in names if not is_loopback(name) and "." in name.strip(".")]
+    if published_locally and elsewhere:
+        raise _unsafe(
+            f"--published-locally says that this machine alone reaches the service, and --allowed-host {elsewhere[0]!r:.100} is a "
+            "name for others; leave one of them out"
+        )
+    if is_public and not bind.is_secure and not published_locally:
         raise _unsafe(
             f"{host or 'all addresses'} is reached from other machines, and without TLS tokens and rows can be read on the way; "
-            "pass --tls-certificate and --tls-key, or --behind-proxy ADDRESS of a proxy that has them, or listen at 127.0.0.1 alone"
+            "pass --tls-certificate and --tls-key, or --behind-proxy ADDRESS of a proxy that has them, or listen at 127.0.0.1 "
+            "alone; in a container whose port is published at 127.0.0.1, pass --published-locally"
         )
     return bind
 

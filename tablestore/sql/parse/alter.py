@@ -159,6 +159,10 @@ def truncate(cursor: Cursor) -> TruncateTable:
 def comment_on(cursor: Cursor) -> AlterTable:
     """Takes COMMENT ON TABLE path IS 'text' | NULL."""
     cursor.expect("COMMENT", "ON")
+    if cursor.sees("VIEW"):
+        raise cursor.unsupported(
+            "COMMENT ON VIEW is not supported, as in Spark; CREATE OR REPLACE VIEW … COMMENT '…' AS … says it anew"
+        )
     if cursor.sees_name() and cursor.next.key != "TABLE":
         raise cursor.unsupported(f"COMMENT ON {cursor.next.text} is not supported; only COMMENT ON TABLE is")
     cursor.expect("TABLE")

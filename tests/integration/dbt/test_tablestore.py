@@ -122,6 +122,14 @@ def test_an_incremental_run_is_one_snapshot(shop: Project, strategy: str, more: 
         assert env.catalog().table("shop.t").snapshots()[-1].id == before + 1
 
 
+def test_a_run_says_how_many_rows_it_changed(shop: Project) -> None:
+    shop.models(t=incremental("append", ""))
+    for rows in (2, 2):
+        done = shop.dbt("run")
+        assert done.success, done.exception
+        assert done.result.results[0].adapter_response["rows_affected"] == rows
+
+
 def test_a_materialized_table_is_altered_by_a_run_and_made_anew_by_a_full_refresh(shop: Project) -> None:
     config = "{{ config(materialized='materialized_table', target_freshness='5 minutes', primary_key='item'%s) }}"
     shop.models(

@@ -59,6 +59,17 @@ def test_a_refusal_says_what_to_do() -> None:
             decide_bind("127.0.0.1", 1, has_tokens=True, **files)
 
 
+def test_in_a_container_that_this_machine_alone_reaches_tokens_are_enough_and_names_of_others_are_refused() -> None:
+    local = {"published_locally": True, "names": ["127.0.0.1", "localhost", "[::1]", "catalog"]}
+    assert decide_bind("0.0.0.0", 8181, has_tokens=True, **local) == Bind(host="0.0.0.0", port=8181)
+    with pytest.raises(ts.InvalidInputError, match="token create"):
+        decide_bind("0.0.0.0", 8181, has_tokens=False, **local)
+    for name in ("lake.example", "10.0.0.1", "localhost.example.com"):
+        with pytest.raises(ts.InvalidInputError, match=f"--allowed-host '{name}' is a name for others") as raised:
+            decide_bind("0.0.0.0", 8181, has_tokens=True, published_locally=True, names=["localhost", name])
+        assert raised.value.kind == "unsafe-address"
+
+
 @given(st.ip_addresses())
 def test_every_address_is_of_this_machine_or_public(address: object) -> None:
     text = str(address)

@@ -204,6 +204,7 @@ NOT_DONE = [
     ("ALTER TABLE t SET LOCATION 'x'", "a table stays where it is"),
     ("ALTER DATABASE d SET ('a'='b')", "ALTER DATABASE is not supported"),
     ("COMMENT ON DATABASE d IS 'x'", "only COMMENT ON TABLE is"),
+    ("COMMENT ON VIEW v IS 'x'", "CREATE OR REPLACE VIEW … COMMENT '…' AS … says it anew"),
     # rows
     ("FROM s INSERT INTO t SELECT 1", "FROM … INSERT is not supported"),
     ("WITH a AS (SELECT 1) DELETE FROM t", "WITH before DELETE is not supported"),

@@ -23,7 +23,7 @@ class PostgresServer:
         self._programs = _programs()
         # Not in pytest's folder, which other users cannot look into, and the server is one.
         self._folder = Path(tempfile.mkdtemp(prefix="tablestore-postgres-"))
-        self._port = _free_port()
+        self._port = free_port()
 
     def make_database(self, name: str) -> str:
         """A new database; its URL."""
@@ -72,7 +72,8 @@ def _programs() -> Path:
     raise PostgresUnavailable("there is no PostgreSQL server here")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens at now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

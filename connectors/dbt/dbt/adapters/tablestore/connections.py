@@ -70,11 +70,15 @@ class TablestoreConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: TablestoreCursor) -> AdapterResponse:
-        """The answer about a statement that has landed."""
+        """The answer about a statement that has landed: its snapshot, and how many rows it changed if that was counted."""
         snapshot = cursor.snapshot
         if snapshot is None:
             return AdapterResponse(_message="OK")
-        return AdapterResponse(_message=f"OK snapshot {snapshot.id}", code=str(snapshot.operation or snapshot.commit_kind))
+        return AdapterResponse(
+            _message=f"OK snapshot {snapshot.id}",
+            code=str(snapshot.operation or snapshot.commit_kind),
+            rows_affected=snapshot.counts.rows_affected,
+        )
 
     @classmethod
     def data_type_code_to_name(cls, type_code: int | str) -> str:

@@ -1,0 +1,1 @@
+"""What the containers of docker-compose.yml run beside `tablestore serve` (docs/guides/whole-system.md)."""
