@@ -39,6 +39,7 @@ from tablestore.sql.statements.rows import Insert
 from tablestore.store.commit.committer import Guard
 from tablestore.table.write.committing import CommitNote
 from tablestore.table.write.current import NewestSnapshot
+from tablestore.telemetry.tracing import traced
 from tablestore.types.partitionspec import parse_partition_value, strptime_format
 from tablestore.types.typestring import quote_identifier
 
@@ -106,8 +107,11 @@ def refresh_once(
     another refresh or definition was faster, InvalidInputError and UnsupportedError for the options, and what the query raises;
     nothing is visible then, and the error is kept with the table.
     """
+    tracer = stored.table.context.shared.observers.tracer
     try:
-        report = _refreshed(session, stored, before, schedule_ms, partition, in_round, options or {}, newest)
+        with traced(tracer, "refresh", stored.table.location) as span:
+            report = _refreshed(session, stored, before, schedule_ms, partition, in_round, options or {}, newest)
+            span.record(snapshot_id=report.snapshot_id)
     except TablestoreError as error:
         if error.kind not in CONFLICTS:
             _check_same_definition(stored, error)

@@ -42,6 +42,7 @@ from tablestore.table.table import Table
 from tablestore.table.write.changetasks import ChangeJob, ChangeMessage, commit_changes
 from tablestore.table.write.current import run_until_current
 from tablestore.table.write.rowchange import RowChange
+from tablestore.telemetry.tracing import traced
 from tablestore.types.filter.predicate import FALSE, Predicate
 
 Change = Delete | Update | Merge
@@ -73,7 +74,8 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
                     raise
                 raise gone from error
 
-    return landed(run_until_current(table.context, attempt))
+    with traced(table.context.shared.observers.tracer, operation.lower(), table.location):
+        return landed(run_until_current(table.context, attempt))
 
 
 def _committed(table: Table, job: ChangeJob, message: ChangeMessage) -> Snapshot | None:

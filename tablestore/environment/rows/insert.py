@@ -50,6 +50,7 @@ from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Insert
 from tablestore.sql.writing.insertion import Given, insert_query, rows_to_insert
 from tablestore.table.table import Table
+from tablestore.telemetry.tracing import traced
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
 from tablestore.types.partitionspec import parse_partition_value
@@ -86,6 +87,14 @@ def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapsh
     """Writes the rows, and returns the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError,
     ConflictError."""
     engine = session.engine_for("INSERT")
+    if not isinstance(insertion.target, InsertTarget):
+        return _run(engine, insertion, job_id)
+    table = insertion.target.table
+    with traced(table.context.shared.observers.tracer, "insert", table.location):
+        return _run(engine, insertion, job_id)
+
+
+def _run(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot | None:
     try:
         if insertion.rows is not None and isinstance(insertion.target, InsertTarget):
             with written_rows(insertion.rows, insertion.target) as writer:

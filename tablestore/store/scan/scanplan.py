@@ -41,6 +41,7 @@ from tablestore.store.scan.splits import (
     sizes_of,
 )
 from tablestore.store.settings import TableSettings
+from tablestore.telemetry.tracing import traced
 from tablestore.types.arrays import Mask
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.predicate import Predicate, keep_only
@@ -126,6 +127,17 @@ def plan_scan(
     some 60 bytes a file: the other columns are read as the splits are taken."""
     if snapshot is None:
         return ScanPlan(snapshot=None, splits=(), files_total=0)
+    tracer = context.shared.observers.tracer
+    with traced(tracer, "scan", context.files.root_uri) as span:
+        plan = _planned(context, snapshot, predicate, wanted, split_bytes)
+        if tracer is not None:
+            span.record(files=plan.file_count, size_bytes=plan.size_bytes, snapshot_id=snapshot.id)
+        return plan
+
+
+def _planned(
+    context: TableContext, snapshot: Snapshot, predicate: Predicate | None, wanted: WantedFiles | None, split_bytes: int
+) -> ScanPlan:
     manifests, schema = context.manifests, context.schema
     listed = manifests.all_manifests(snapshot)
     chosen = prune_manifests(listed, schema, predicate)
