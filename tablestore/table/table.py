@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from tablestore.table.upkeep.compaction import CompactReport
     from tablestore.table.write.inputrows import Rows
     from tablestore.table.write.writer import TableWriter
-    from tablestore.telemetry.tracing import Span
     from tablestore.types.evolution.schemachanges import SchemaChange
 
 # Of a table in a notebook: buckets that are drawn, and up to how many files it has then.
@@ -295,7 +294,8 @@ class Table(Maintenance):
         Within one call the later row of a key wins. ``missing_columns`` as in :meth:`upsert`; retractions may lack columns that do
         not order rows.
         """
-        with self._traced("write_changes"), self.new_writer() as writer:
+        tracer = self._context.shared.observers.tracer
+        with traced(tracer, "write_changes", self._context.files.root_uri), self.new_writer() as writer:
             writer.write(rows, changes=True, missing_columns=missing_columns)
             return writer.commit()
 
@@ -312,11 +312,11 @@ class Table(Maintenance):
             assert predicate is not None, "a filter was given"
             from tablestore.table.write.delete import delete_where
 
-            with self._traced("delete"):
+            with traced(self._context.shared.observers.tracer, "delete", self._context.files.root_uri):
                 return delete_where(context, self.change_log, predicate)
         from tablestore.table.write.committing import Effect
 
-        with self._traced("delete"), self.new_writer() as writer:
+        with traced(self._context.shared.observers.tracer, "delete", self._context.files.root_uri), self.new_writer() as writer:
             writer.delete(filter_or_keys)
             return writer.commit_as(Effect(operation="DELETE"))
 
@@ -333,7 +333,7 @@ class Table(Maintenance):
         from tablestore.table.change.update import update_where
 
         context = self._now
-        with self._traced("update"):
+        with traced(self._context.shared.observers.tracer, "update", self._context.files.root_uri):
             return update_where(context, self.change_log, set, parse_filter(filter, context.schema.fields))
 
     @other_arguments(
@@ -356,7 +356,7 @@ class Table(Maintenance):
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
         from tablestore.table.write.overwrite import overwrite
 
-        with self._traced("overwrite"):
+        with traced(self._context.shared.observers.tracer, "overwrite", self._context.files.root_uri):
             return overwrite(self._now, self.change_log, rows, partition)
 
     def compact(
@@ -389,7 +389,7 @@ class Table(Maintenance):
             if order_by is None
             else ClusterOrder.of(split_names(order_by) if isinstance(order_by, str) else order_by, order_strategy)
         )
-        with self._traced("compact") as span:
+        with traced(self._context.shared.observers.tracer, "compact", self._context.files.root_uri) as span:
             report = compact_postponed(context, chosen)
             report += compact_table(context, full=full, partitions=chosen, order_by=order, progress=progress)
             after_compaction(context, lambda: self.change_log, report.snapshot_ids)
@@ -405,11 +405,9 @@ class Table(Maintenance):
 
         return TableWriter(context, self.change_log, commit_user=commit_user, early=True)
 
-    def _traced(self, operation: str) -> "Span":
-        return traced(self._context.shared.observers.tracer, operation, self._context.files.root_uri)
-
     def _write(self, operation: str, rows: Any, *, missing_columns: str = "refuse") -> Snapshot | None:
-        with self._traced(operation), self._writer(self._context) as writer:
+        tracer = self._context.shared.observers.tracer
+        with traced(tracer, operation, self._context.files.root_uri), self._writer(self._context) as writer:
             writer.write(rows, changes=False, missing_columns=missing_columns)
             return writer.commit()
 

@@ -17,7 +17,8 @@ from tablestore.clock import Clock
 from tablestore.errors import TablestoreError
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Token
+    from contextvars import Token
+
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 

@@ -8,12 +8,12 @@ A tracer comes with a catalog (:class:`~tablestore.telemetry.observers.Observers
 Without one :func:`traced` gives the same object each time, which does nothing.
 """
 
-from types import TracebackType
-from typing import Protocol, Self
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
 
 class Span(Protocol):
-    """An operation that goes on, from its ``with`` to the end of it. An error that leaves it is noted."""
+    """An operation that goes on."""
 
     def record(
         self,
@@ -26,24 +26,18 @@ class Span(Protocol):
         """Notes what was done: rows, files and bytes, and the snapshot that was read or published. None: not known."""
         ...
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
-
 
 class Tracer(Protocol):
     """Watches operations."""
 
-    def span(self, operation: str, location: str, *, encloses: bool = True) -> Span:
-        """The span of an operation (``commit``) on the table at ``location``. ``encloses``: what begins before its end lies below
-        it; not so one that may end in another thread."""
+    def span(self, operation: str, location: str, *, encloses: bool = True) -> AbstractContextManager[Span]:
+        """The span of an operation (``commit``) on the table at ``location``, from its ``with`` to the end of it; an error that
+        leaves it is noted. ``encloses``: what begins before its end lies below it; not so one that may end in another thread."""
         ...
 
 
 class _NoSpan:
     """Watches nothing."""
-
-    __slots__ = ()
 
     def record(
         self,
@@ -55,16 +49,10 @@ class _NoSpan:
     ) -> None:
         return None
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        return None
+_NO_SPAN: AbstractContextManager[Span] = nullcontext(_NoSpan())
 
 
-NO_SPAN: Span = _NoSpan()
-
-
-def traced(tracer: Tracer | None, operation: str, location: str, *, encloses: bool = True) -> Span:
+def traced(tracer: Tracer | None, operation: str, location: str) -> AbstractContextManager[Span]:
     """The span of an operation; without a tracer one that does nothing. Arguments as :meth:`Tracer.span`."""
-    return NO_SPAN if tracer is None else tracer.span(operation, location, encloses=encloses)
+    return _NO_SPAN if tracer is None else tracer.span(operation, location)

@@ -129,40 +129,34 @@ def plan_scan(
         return ScanPlan(snapshot=None, splits=(), files_total=0)
     tracer = context.shared.observers.tracer
     with traced(tracer, "scan", context.files.root_uri) as span:
-        plan = _planned(context, snapshot, predicate, wanted, split_bytes)
+        manifests, schema = context.manifests, context.schema
+        listed = manifests.all_manifests(snapshot)
+        chosen = prune_manifests(listed, schema, predicate)
+        splits: Sequence[Split]
+        if manifests.are_columns(chosen):
+            splits = _of_columns(context, snapshot, chosen, predicate, wanted, split_bytes)
+        else:
+            live = live_entries(map(manifests.read_manifest, [one.file_name for one in chosen]), whole=predicate is None).values()
+            splits = plan_splits(
+                live if wanted is None else filter(wanted.has, live),
+                manifests.read_index(snapshot),
+                schema,
+                context.settings,
+                predicate,
+                # To use the statistics of files that were written with older schemas.
+                file_fields=context.fields_by_schema() if predicate is not None else {},
+                split_bytes=split_bytes,
+            )
+        plan = ScanPlan(
+            snapshot=snapshot,
+            splits=splits,
+            files_total=sum(manifest.num_added - manifest.num_deleted for manifest in listed),
+            manifests_read=len(chosen),
+            manifests_total=len(listed),
+        )
         if tracer is not None:
             span.record(files=plan.file_count, size_bytes=plan.size_bytes, snapshot_id=snapshot.id)
         return plan
-
-
-def _planned(
-    context: TableContext, snapshot: Snapshot, predicate: Predicate | None, wanted: WantedFiles | None, split_bytes: int
-) -> ScanPlan:
-    manifests, schema = context.manifests, context.schema
-    listed = manifests.all_manifests(snapshot)
-    chosen = prune_manifests(listed, schema, predicate)
-    splits: Sequence[Split]
-    if manifests.are_columns(chosen):
-        splits = _of_columns(context, snapshot, chosen, predicate, wanted, split_bytes)
-    else:
-        live = live_entries(map(manifests.read_manifest, [one.file_name for one in chosen]), whole=predicate is None).values()
-        splits = plan_splits(
-            live if wanted is None else filter(wanted.has, live),
-            manifests.read_index(snapshot),
-            schema,
-            context.settings,
-            predicate,
-            # To use the statistics of files that were written with older schemas.
-            file_fields=context.fields_by_schema() if predicate is not None else {},
-            split_bytes=split_bytes,
-        )
-    return ScanPlan(
-        snapshot=snapshot,
-        splits=splits,
-        files_total=sum(manifest.num_added - manifest.num_deleted for manifest in listed),
-        manifests_read=len(chosen),
-        manifests_total=len(listed),
-    )
 
 
 def _of_columns(

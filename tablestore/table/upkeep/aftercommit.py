@@ -53,12 +53,14 @@ def after_write(
             # A rollback of files that only others write: they compact them too.
             raise Skipped from error
         most_bytes = DRIVER_BUDGET_BYTES if prepared else MOST_BUDGET_BYTES
-        with traced(context.shared.observers.tracer, "compact", context.files.root_uri) as span:
+        tracer = context.shared.observers.tracer
+        with traced(tracer, "compact", context.files.root_uri) as span:
             if is_waiting:
                 report = compact_level_zero(context)
             else:
                 report = compact_after_write(context, committed.entries, landed=snapshot, most_bytes=most_bytes)
-            span.record(files=report.files_written, size_bytes=report.bytes_written)
+            if tracer is not None:
+                span.record(files=report.files_written, size_bytes=report.bytes_written)
 
     tasks.do(PostCommitTask.SHOW if context.settings.skips_level_zero else PostCommitTask.COMPACT, compact)
     _keep_house(tasks, context, snapshot)

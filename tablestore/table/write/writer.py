@@ -288,9 +288,11 @@ class TableWriter:
         writer = self._writer
         if writer is None:
             return self._context.message(self._context.snapshots.latest() if self._start is None else self._start[0])
-        with traced(self._context.shared.observers.tracer, "write", self._context.files.root_uri) as span:
+        tracer = self._context.shared.observers.tracer
+        with traced(tracer, "write", self._context.files.root_uri) as span:
             entries = writer.finish()
-            span.record(files=len(entries))
+            if tracer is not None:
+                span.record(files=len(entries), size_bytes=sum(entry.file.file_size for entry in entries))
         message = self._context.message(self._base, created_millis=writer.created_millis)
         self._writer = None
         return replace(message, entries=entries, changelog=writer.take_changelog(), kept=writer.take_kept())
