@@ -1,14 +1,19 @@
 """Defines the port to what records lineage, ``Lineage``: which tables a job read, which it wrote, and which column is from which.
 
-    begin(job) -> run -> running … -> completed | failed | aborted
+    begin(job) -> run -> completed | failed | aborted
 
 What the values say: a dataset lies at an address; a column of an output is from columns of inputs, ``how`` each of them went in.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
+
+LOG = logging.getLogger(__name__)
+_CANCELLED = "cancelled"
 
 
 class How(Enum):
@@ -55,13 +60,15 @@ class ColumnSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageJob:
-    """A job that writes one dataset. ``operation``: such as ``INSERT`` or ``REFRESH``; ``is_stream``: it has no end of its own."""
+    """A job that writes one dataset. ``operation``: such as ``INSERT`` or ``REFRESH``; ``is_stream``: it has no end of its own.
+    ``dialect``: the words of ``sql``; ``engine``: what runs it."""
 
     operation: str
     inputs: tuple[LineageDataset, ...]
     output: LineageDataset
     sources: ColumnSources = ColumnSources()
     sql: str | None = None
+    dialect: str = "spark"
     engine: str | None = None
     is_stream: bool = False
 
@@ -78,10 +85,6 @@ class Written:
 
 class LineageRun(Protocol):
     """One run of a job."""
-
-    def running(self, written: Written) -> None:
-        """A part has landed, and it goes on."""
-        ...
 
     def completed(self, written: Written | None) -> None:
         """It has landed, or there was nothing to do (None)."""
@@ -106,3 +109,32 @@ class Lineage(Protocol):
     def close(self) -> None:
         """Waits a moment until what was recorded is sent."""
         ...
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The end of a run, as far as its job says: what it has written; None: nothing."""
+
+    written: Written | None = None
+
+
+@contextmanager
+def recorded(lineage: Lineage, make_job: Callable[[], LineageJob]) -> Iterator[Outcome]:
+    """Records what goes on inside as a run of a job, and how it ends. A job that cannot be described is not recorded."""
+    outcome = Outcome()
+    try:
+        run = lineage.begin(make_job())
+    except Exception:
+        # The statement itself will say what is wrong, if anything is.
+        LOG.debug("a job could not be described, and has no lineage", exc_info=True)
+        yield outcome
+        return
+    try:
+        yield outcome
+    except BaseException as error:
+        if getattr(error, "kind", None) == _CANCELLED or not isinstance(error, Exception):
+            run.aborted()
+        else:
+            run.failed(error)
+        raise
+    run.completed(outcome.written)

@@ -33,7 +33,7 @@ def observers(clock: Clock, ids: Ids, *, opentelemetry: bool, openlineage: bool)
         return NOBODY
     return Observers(
         tracer=_opened("opentelemetry", "tablestore.telemetry.otelspans:OpenTelemetryTracer")(clock) if opentelemetry else None,
-        lineage=_opened("openlineage", "tablestore.telemetry.lineageevents:OpenLineage")(clock, ids) if openlineage else None,
+        lineage=_opened("openlineage", "tablestore.telemetry.lineagesender:OpenLineage")(clock, ids) if openlineage else None,
     )
 
 
