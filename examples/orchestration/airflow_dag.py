@@ -1,8 +1,8 @@
 """Makes each materialized table of a warehouse a task of Airflow: put this file where Airflow finds DAGs, and set WAREHOUSE.
 
 A task waits for those of the tables that its query reads, refreshes its table, and updates an asset of Airflow's, so that other
-DAGs may be scheduled by it. To refresh what is due is tablestore's own business (``refresh_due``): the DAG is for those who want to see
-each table, its retries and its time.
+DAGs may be scheduled by it. To refresh what is due is tablestore's own business (``refresh_due``): the DAG is for those who want to
+see each table, its retries and its time.
 """
 
 import os

@@ -8,10 +8,16 @@ facets    schema, columnLineage, sql, jobType, processing_engine, errorMessage, 
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
+    BaseFacet,
+    DatasetFacet,
+    JobFacet,
+    OutputDatasetFacet,
+    RunFacet,
     column_lineage_dataset,
     dataset_version_dataset,
     error_message_run,
@@ -28,6 +34,7 @@ from tablestore.telemetry.lineage import ColumnSources, ColumnUse, LineageDatase
 
 PRODUCER = "https://pypi.org/project/managed-tablestore"
 _MOST_MESSAGE = 10_000
+FacetT = TypeVar("FacetT", bound=BaseFacet)
 
 
 def run_event(
@@ -42,33 +49,15 @@ def run_event(
 ) -> RunEvent:
     """The event of a run that is in a state. ``at_ms``: since the epoch; ``version``: of tablestore."""
     namespace, _ = dataset_name(job.output.location)
-    run_facets = {
-        "processing_engine": processing_engine_run.ProcessingEngineRunFacet(
-            version=version, name=f"tablestore on {job.engine}" if job.engine else "tablestore"
-        )
-    }
-    if error is not None:
-        message = without_secrets(str(error))[:_MOST_MESSAGE] or type(error).__name__
-        run_facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(message=message, programmingLanguage="python")
-    job_facets = {
-        "jobType": job_type_job.JobTypeJobFacet(
-            processingType="STREAMING" if job.is_stream else "BATCH", integration="TABLESTORE", jobType=job.operation
-        )
-    }
-    if job.sql is not None:
-        job_facets["sql"] = sql_job.SQLJobFacet(query=job.sql, dialect=job.dialect)
-    event = RunEvent(
+    return RunEvent(
         eventType=state,
         eventTime=(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds"),
-        run=Run(runId=run_id, facets=run_facets),
-        job=Job(namespace=namespace, name=_job_name(job), facets=job_facets),
+        run=Run(runId=run_id, facets=_run_facets(job, version, error)),
+        job=Job(namespace=namespace, name=_job_name(job), facets=_job_facets(job)),
         producer=PRODUCER,
         inputs=[_input(dataset) for dataset in job.inputs],
         outputs=[_output(job, written)],
     )
-    for facet in (*run_facets.values(), *job_facets.values()):
-        facet._producer = PRODUCER
-    return event
 
 
 def dataset_name(location: str) -> tuple[str, str]:
@@ -86,13 +75,33 @@ def _job_name(job: LineageJob) -> str:
     return f"{name}.{job.operation.lower().replace(' ', '_')}"
 
 
-def _ours(facet: object) -> object:
-    facet._producer = PRODUCER  # type: ignore[attr-defined]
+def _ours(facet: FacetT) -> FacetT:
+    facet._producer = PRODUCER
     return facet
 
 
-def _facets(dataset: LineageDataset) -> dict[str, object]:
-    facets: dict[str, object] = {}
+def _run_facets(job: LineageJob, version: str, error: BaseException | None) -> dict[str, RunFacet]:
+    name = f"tablestore on {job.engine}" if job.engine else "tablestore"
+    facets: dict[str, RunFacet] = {
+        "processing_engine": _ours(processing_engine_run.ProcessingEngineRunFacet(version=version, name=name))
+    }
+    if error is not None:
+        message = without_secrets(str(error))[:_MOST_MESSAGE] or type(error).__name__
+        facets["errorMessage"] = _ours(error_message_run.ErrorMessageRunFacet(message=message, programmingLanguage="python"))
+    return facets
+
+
+def _job_facets(job: LineageJob) -> dict[str, JobFacet]:
+    processing = "STREAMING" if job.is_stream else "BATCH"
+    job_type = job_type_job.JobTypeJobFacet(processingType=processing, integration="TABLESTORE", jobType=job.operation)
+    facets: dict[str, JobFacet] = {"jobType": _ours(job_type)}
+    if job.sql is not None:
+        facets["sql"] = _ours(sql_job.SQLJobFacet(query=job.sql, dialect=job.dialect))
+    return facets
+
+
+def _facets(dataset: LineageDataset) -> dict[str, DatasetFacet]:
+    facets: dict[str, DatasetFacet] = {}
     if dataset.columns:
         fields = [schema_dataset.SchemaDatasetFacetFields(name=name, type=type_text) for name, type_text in dataset.columns]
         facets["schema"] = _ours(schema_dataset.SchemaDatasetFacet(fields=fields))
@@ -110,7 +119,8 @@ def _input(dataset: LineageDataset) -> InputDataset:
 
 def _output(job: LineageJob, written: Written | None) -> OutputDataset:
     namespace, name = dataset_name(job.output.location)
-    facets, output_facets = _facets(job.output), {}
+    facets = _facets(job.output)
+    output_facets: dict[str, OutputDatasetFacet] = {}
     if job.sources != ColumnSources():
         facets["columnLineage"] = _ours(_column_lineage(job.sources))
     if written is not None:

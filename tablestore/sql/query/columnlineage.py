@@ -69,7 +69,9 @@ class _Search:
 
     def of(self, query: ReadQuery, columns: Sequence[str], names: Sequence[str] | None) -> ColumnSources:
         tree = self._tree(query)
-        schema = {name: dict.fromkeys(table.columns, "unknown") for name, table in self.tables.items() if table.columns}
+        schema: dict[str, object] = {
+            name: dict.fromkeys(table.columns, "unknown") for name, table in self.tables.items() if table.columns
+        }
         dialect = Spark4 if query.dialect is SqlDialect.SPARK else str(query.dialect)
         tree = qualify(
             tree, schema=schema, dialect=dialect, quote_identifiers=False, identify=False, validate_qualify_columns=False
