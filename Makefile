@@ -13,6 +13,7 @@
 #   make test-lowest  a smoke suite on the oldest dependencies that pyproject.toml allows, in an environment of their own
 #   make test-spark SPARK=4.0.5   a smoke suite on an older Spark, in an environment of its own
 #   make test-dbt     the suites that dbt has for adapters, on the adapter in connectors/dbt, in an environment of its own
+#   make test-recipes  the recipes for Dagster and Airflow on these, in environments of their own (make test-recipes RECIPES=dagster)
 #   make coverage the tests of a part, and the lines of tablestore that they do not run (make coverage ARGS=tests/lsm)
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
@@ -41,7 +42,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream demo-mt up down test coverage test-deep test-lowest test-spark test-dbt lint docs release bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt up down test coverage test-deep test-lowest test-spark test-dbt test-recipes lint docs release bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -122,6 +123,16 @@ test-dbt:
 	@$(PYTHON) -m tests.floors.dbt requirements > $(DBT)/requirements.txt
 	@$(DBT)/bin/python -m pip install --quiet --editable '.[$(EXTRAS)]' --requirement $(DBT)/requirements.txt
 	@PYSPARK_PYTHON=$(CURDIR)/$(DBT)/bin/python WORKERS=$(WORKERS) $(DBT)/bin/python -m tests.floors.dbt run $(ARGS)
+
+# Each orchestrator holds packages at versions of its own.
+RECIPES ?= dagster airflow
+test-recipes:
+	@for name in $(RECIPES); do \
+	  $(PYTHON) -m venv --clear .venv-$$name && \
+	  $(PYTHON) -m tests.floors.recipes requirements $$name > .venv-$$name/requirements.txt && \
+	  .venv-$$name/bin/python -m pip install --quiet --editable '.[duckdb]' --requirement .venv-$$name/requirements.txt && \
+	  .venv-$$name/bin/python -m tests.floors.recipes run $$name $(ARGS) || exit 1; \
+	done
 
 # The other implementations that the interop tests talk to. Without them those tests are skipped, except in CI.
 oracles: $(STAMP)

@@ -310,6 +310,15 @@ class TableEnvironment(DeprecatedNames):
 
         return RefreshHistory(past_refreshes(find_materialized(self._session, parse_path(path))))
 
+    def sources_of(self, path: str) -> tuple[str, ...]:
+        """The tables and views that the query of a materialized table names, each as ``database.table``, or with its catalog in
+        front where that is not the current one. No engine is needed. Raises NotFoundError, InvalidInputError for another table."""
+        from tablestore.materialized.expansion import sources_of
+        from tablestore.materialized.storing import find_materialized
+
+        paths = sources_of(find_materialized(self._session, parse_path(path)).definition.query)
+        return tuple(f"{one.database}.{one.name}" if one.catalog == self.current_catalog else str(one) for one in paths)
+
     def refresh_plan(self, path: str) -> "RefreshPlan":
         """The rule of the refreshes of a materialized table: from changes of its sources, or of all rows, and why. No engine is
         needed. Raises NotFoundError, InvalidInputError for another table."""

@@ -1,6 +1,6 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
-    base -> types -> json -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
+    base -> telemetry -> types -> json -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
     -> environment -> materialized -> tableenvironment -> server || agents -> cli, connectors
 
 Every import counts, also one inside a function, behind TYPE_CHECKING, or by a text ("tablestore.lazy:imported"): who needs the name
@@ -25,6 +25,7 @@ from tests.support.syntax import parsed
 LAYERS = (
     "bounds brokers errors clock htmltext ids inorder lazy memo names options othernames progress recursion redaction secretnames "
     "timepoint units",
+    "telemetry",
     "types",
     "json",
     "format",
@@ -131,6 +132,7 @@ SAME_THING = {
 # Layers whose modules, classes and functions say what they do or are, and put no riddles.
 PLAINLY_DESCRIBED = (
     *LAYERS[0].split(),
+    "telemetry",
     "types",
     "json",
     "format",

@@ -67,9 +67,25 @@ DATA_TOKEN = Option(
     default=False,
     sentence="For rest: open files of S3 with temporary keys that the service hands out for each table.",
 )
+OPENTELEMETRY = Option(
+    key="telemetry.opentelemetry",
+    kind="bool",
+    default=False,
+    sentence="Whether operations on its tables are spans and metrics of OpenTelemetry, for the SDK that the program sets up.",
+)
+OPENLINEAGE = Option(
+    key="telemetry.openlineage",
+    kind="bool",
+    default=False,
+    sentence="Whether what is written to its tables is told to OpenLineage, where its client's own settings say "
+    "(OPENLINEAGE_URL, openlineage.yml).",
+)
 OPTIONS = {
     option.key: option
-    for option in (METASTORE, WAREHOUSE, URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD, TOKEN, TOKEN_PROVIDER, DATA_TOKEN)
+    for option in (
+        *(METASTORE, WAREHOUSE, URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD, TOKEN, TOKEN_PROVIDER, DATA_TOKEN),
+        *(OPENTELEMETRY, OPENLINEAGE),
+    )
 }
 
 _FOR_JDBC = (CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)
@@ -95,6 +111,8 @@ class CatalogSettings:
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     hands_out_keys: bool = False
+    opentelemetry: bool = False
+    openlineage: bool = False
     table_defaults: Mapping[str, str] = field(default_factory=dict)
     storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
     lock: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -104,6 +122,10 @@ class CatalogSettings:
     def storage_options(self) -> Mapping[str, Any]:
         """The options of the file system, with those of the lock and of the service."""
         return {**self.storage, **self.lock, **self.service}
+
+    @property
+    def _watched(self) -> tuple[tuple[Option, bool], ...]:
+        return (OPENTELEMETRY, self.opentelemetry), (OPENLINEAGE, self.openlineage)
 
     def without_password(self) -> "CatalogSettings":
         """The settings as they leave this process: a password stays, unless it is named (``env:NAME``, ``file:PATH``)."""
@@ -134,6 +156,7 @@ class CatalogSettings:
             shown[URI.key] = shown_option(URI.key, self.uri or "", lambda _: True)
             if self.token is not None:
                 shown[TOKEN.key] = shown_option(TOKEN.key, self.token)
+        shown |= {option.key: "true" for option, is_on in self._watched if is_on}
         shown |= {f"{TABLE_DEFAULT}{key}": value for key, value in sorted(self.table_defaults.items())}
         for key, value in sorted({**self.storage, **self.lock}.items()):
             if key == lockoptions.LOCATION.key:
@@ -200,6 +223,8 @@ def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
         password=_text(value[JDBC_PASSWORD.key]),
         token=_text(value[TOKEN.key]),
         hands_out_keys=value[DATA_TOKEN.key] is True,
+        opentelemetry=value[OPENTELEMETRY.key] is True,
+        openlineage=value[OPENLINEAGE.key] is True,
         table_defaults=defaults,
         storage=storage,
     )

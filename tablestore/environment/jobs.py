@@ -22,6 +22,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from enum import Enum
 from threading import Event, Lock, Thread, get_ident
@@ -147,7 +148,8 @@ class Job(Generic[T]):
     def start(self) -> "Job[T]":
         """Runs it in a thread of its own, and returns the job."""
         # A daemon: what no engine can end does not keep the program alive.
-        Thread(target=self._run_quietly, name=f"tablestore-job-{self._id}", daemon=True).start()
+        # What is traced in it lies below what goes on here.
+        Thread(target=copy_context().run, args=(self._run_quietly,), name=f"tablestore-job-{self._id}", daemon=True).start()
         return self
 
     def run(self) -> T:

@@ -40,6 +40,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.history.retentionleases import LOG_HOLD, RetentionLeases
 from tablestore.store.postcommit import Skipped
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
+from tablestore.telemetry.tracing import traced
 from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import TableSchema
 
@@ -163,9 +164,11 @@ class PublishedLog:
     def publish(self, *, slots: Sequence[int] | None = None, look: bool = False) -> tuple[PublishReport, ...]:
         """Send the changes that snapshots have and the log lacks, of all slots or some."""
         reports = []
-        for slot in range(self.settings.slots) if slots is None else slots:
-            with self.use(slot) as publisher:
-                reports.append(publisher.publish(look=look))
+        with traced(self._context.shared.observers.tracer, "publish", self._address) as span:
+            for slot in range(self.settings.slots) if slots is None else slots:
+                with self.use(slot) as publisher:
+                    reports.append(publisher.publish(look=look))
+            span.record(rows=sum(report.records for report in reports))
         return tuple(reports)
 
     def unpublished(self) -> int | None:

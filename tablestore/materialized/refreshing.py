@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tablestore.environment.engine import InsertTarget
 from tablestore.environment.rows.insert import QueryToInsert
+from tablestore.environment.rows.observing import job_of, observed
+from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.functions import Functions
 from tablestore.environment.session.objects import SessionObjects, View
 from tablestore.environment.session.session import Session
@@ -39,6 +41,7 @@ from tablestore.sql.statements.rows import Insert
 from tablestore.store.commit.committer import Guard
 from tablestore.table.write.committing import CommitNote
 from tablestore.table.write.current import NewestSnapshot
+from tablestore.telemetry.lineage import LineageJob
 from tablestore.types.partitionspec import parse_partition_value, strptime_format
 from tablestore.types.typestring import quote_identifier
 
@@ -107,7 +110,10 @@ def refresh_once(
     nothing is visible then, and the error is kept with the table.
     """
     try:
-        report = _refreshed(session, stored, before, schedule_ms, partition, in_round, options or {}, newest)
+        with observed(stored.table, "refresh", lambda: _job(session, stored)) as landing:
+            report = _refreshed(session, stored, before, schedule_ms, partition, in_round, options or {}, newest)
+            if landing is not None:
+                landing.note(report.snapshot)
     except TablestoreError as error:
         if error.kind not in CONFLICTS:
             _check_same_definition(stored, error)
@@ -115,6 +121,13 @@ def refresh_once(
         raise
     forget_error(stored, during="refresh")
     return report
+
+
+def _job(session: Session, stored: StoredTable) -> LineageJob:
+    query = stored.definition.query
+    bound = Relations(session=refresh_session(session)).bind_query(query)
+    names = [field.name for field in stored.definition.fields]
+    return job_of(session, "REFRESH", stored.table, bound, query.text, names=names)
 
 
 def refresh_now(

@@ -32,6 +32,7 @@ from tablestore.store.schemas import TABLE_UUID_OPTION, DecodedSchemas, FieldsBy
 from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import DecodedSnapshots, Snapshots
+from tablestore.telemetry.observers import NOBODY, Observers
 from tablestore.types.datatypes import Field
 from tablestore.types.evolution.replacing import is_in_force, keeps_layout, without_condition
 from tablestore.types.schema import TableSchema
@@ -46,9 +47,11 @@ _QUERY_AUTH = "query-auth.enabled"
 
 
 class Shared:
-    """Objects, such as caches, that handles from one place share: each is created when it is first asked for."""
+    """Objects, such as caches, that handles from one place share: each is created when it is first asked for. ``observers``: who
+    watches these tables."""
 
-    def __init__(self) -> None:
+    def __init__(self, observers: Observers = NOBODY) -> None:
+        self.observers = observers
         self._values: dict[Any, Any] = {}
 
     def once(self, make: Callable[[], T]) -> T:

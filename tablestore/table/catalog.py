@@ -22,6 +22,7 @@ from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
+from tablestore.telemetry.observers import NOBODY, Observers
 from tablestore.types.filter.constraints import constraint_options
 from tablestore.types.userschema.usercolumns import GivenSchema
 
@@ -42,12 +43,19 @@ class Catalog:
     "not-serializable").
     """
 
-    def __init__(self, meta: MetaCatalog, clock: Clock, ids: Ids, settings: CatalogSettings) -> None:
+    def __init__(
+        self, meta: MetaCatalog, clock: Clock, ids: Ids, settings: CatalogSettings, observers: Observers = NOBODY
+    ) -> None:
         self._meta, self._clock, self._ids, self._settings = meta, clock, ids, settings
-        self._logs, self._shared = ChangeLogs(), Shared()
+        self._logs, self._shared = ChangeLogs(), Shared(observers)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Catalog, (self._meta, self._clock, self._ids, self._settings.without_password())
+
+    @property
+    def observers(self) -> Observers:
+        """Those who watch its tables in this process; what is done elsewhere (Spark's tasks) they do not see."""
+        return self._shared.observers
 
     @property
     def supports_managed_table(self) -> bool:
@@ -308,11 +316,11 @@ class Catalog:
         Nothing stale is in there, since names of files are never used twice: it gives memory back, and shows what became of a
         file that others removed.
         """
-        self._shared = Shared()
+        self._shared = Shared(self.observers)
 
     def narrowed(self, narrow: Callable[[MetaCatalog], MetaCatalog]) -> "Catalog":
         """The same catalog as ``narrow`` shows it, such as to a caller who may read only some of its tables."""
-        return Catalog(narrow(self._meta), self._clock, self._ids, self._settings)
+        return Catalog(narrow(self._meta), self._clock, self._ids, self._settings, self.observers)
 
     @property
     def _tools(self) -> CreationTools:
@@ -413,8 +421,10 @@ class Catalog:
         )
 
     def close(self) -> None:
-        """Give up open connections to change logs, of this catalog and its tables; the next write opens them again."""
+        """Give up open connections to change logs, of this catalog and its tables; the next write opens them again. Waits a moment
+        for what its observers still have to send."""
         self._logs.close()
+        self.observers.close()
 
     def __repr__(self) -> str:
         return f"Catalog({self._settings.warehouse or self._settings.metastore!r})"

@@ -16,6 +16,8 @@ from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
+from tablestore.telemetry.observers import Observers
+from tablestore.telemetry.observers import observers as make_observers
 
 
 def open_catalog(
@@ -23,6 +25,7 @@ def open_catalog(
     *,
     clock: Clock | None = None,
     ids: Ids | None = None,
+    observers: Observers | None = None,
     **options: Any,
 ) -> Catalog:
     """Open the catalog of a warehouse: a directory, ``memory://name``, ``s3://bucket/path`` or any fsspec URL.
@@ -30,7 +33,8 @@ def open_catalog(
     ``metastore`` says where names are kept: ``filesystem`` (the directories of the warehouse, the default), ``jdbc`` (a database,
     at ``uri``) or ``memory`` (private memory, no warehouse). ``table-default.<option>`` are options that new tables get where they
     name none. The other options go to the file system (``key=``, ``secret=``, ``endpoint_url=``, …). Instead of a warehouse a
-    dict with all of them may be given. Nothing is created before the first database, but the tables of the database at ``uri``.
+    dict with all of them may be given. ``observers``: who watches its tables, in place of those that its options name. Nothing is
+    created before the first database, but the tables of the database at ``uri``.
     Raises InvalidInputError, also for an option that nobody knows; UnsupportedError for a package that is missing.
     """
     if isinstance(warehouse, Mapping):
@@ -42,9 +46,12 @@ def open_catalog(
         raise InvalidInputError(
             f'expected a warehouse as a path or URL, found {place!r}; for example open_catalog("/data/warehouse")'
         )
-    ids = ids or SystemIds()
-    meta, settings = open_meta_catalog(parse_catalog_settings(options), ids)
-    return Catalog(meta, clock or SystemClock(), ids, settings)
+    clock, ids = clock or SystemClock(), ids or SystemIds()
+    parsed = parse_catalog_settings(options)
+    if observers is None:
+        observers = make_observers(clock, ids, opentelemetry=parsed.opentelemetry, openlineage=parsed.openlineage)
+    meta, settings = open_meta_catalog(parsed, ids)
+    return Catalog(meta, clock, ids, settings, observers)
 
 
 def open_table(path: str, *, clock: Clock | None = None, ids: Ids | None = None, **options: Any) -> Table | SystemTable:

@@ -21,6 +21,7 @@ from tablestore.store.context import TableContext
 from tablestore.table.history.maintenance import Maintenance
 from tablestore.table.read.scan import Scan, check_columns, check_limit
 from tablestore.table.system.systemtable import SystemTable
+from tablestore.telemetry.tracing import traced
 from tablestore.timepoint import TimePoint, epoch_millis
 from tablestore.types.filter.filters import Filter, parse_filter
 from tablestore.types.filter.predicate import Predicate
@@ -274,7 +275,7 @@ class Table(Maintenance):
                 "so write with table.upsert(rows)",
                 kind="keyed-table",
             )
-        return self._write(rows)
+        return self._write("append", rows)
 
     def upsert(self, rows: "Rows", *, missing_columns: str = "refuse") -> Snapshot | None:
         """Insert rows, replacing those of the same primary key. Returns the new snapshot, None if there were no rows.
@@ -285,7 +286,7 @@ class Table(Maintenance):
             raise InvalidInputError(
                 f"table {self._name} has no primary key to upsert by: use table.append(rows)", kind="append-table"
             )
-        return self._write(rows, missing_columns=missing_columns)
+        return self._write("upsert", rows, missing_columns=missing_columns)
 
     def write_changes(self, rows: "Rows", *, missing_columns: str = "refuse") -> Snapshot | None:
         """Apply changes: rows with a ``_row_kind`` column of ``+I``, ``-U``, ``+U``, ``-D``; append tables take ``+I`` only.
@@ -293,7 +294,8 @@ class Table(Maintenance):
         Within one call the later row of a key wins. ``missing_columns`` as in :meth:`upsert`; retractions may lack columns that do
         not order rows.
         """
-        with self.new_writer() as writer:
+        tracer = self._context.shared.observers.tracer
+        with traced(tracer, "write_changes", self._context.files.root_uri), self.new_writer() as writer:
             writer.write(rows, changes=True, missing_columns=missing_columns)
             return writer.commit()
 
@@ -310,10 +312,11 @@ class Table(Maintenance):
             assert predicate is not None, "a filter was given"
             from tablestore.table.write.delete import delete_where
 
-            return delete_where(context, self.change_log, predicate)
+            with traced(self._context.shared.observers.tracer, "delete", self._context.files.root_uri):
+                return delete_where(context, self.change_log, predicate)
         from tablestore.table.write.committing import Effect
 
-        with self.new_writer() as writer:
+        with traced(self._context.shared.observers.tracer, "delete", self._context.files.root_uri), self.new_writer() as writer:
             writer.delete(filter_or_keys)
             return writer.commit_as(Effect(operation="DELETE"))
 
@@ -330,7 +333,8 @@ class Table(Maintenance):
         from tablestore.table.change.update import update_where
 
         context = self._now
-        return update_where(context, self.change_log, set, parse_filter(filter, context.schema.fields))
+        with traced(self._context.shared.observers.tracer, "update", self._context.files.root_uri):
+            return update_where(context, self.change_log, set, parse_filter(filter, context.schema.fields))
 
     @other_arguments(
         **dict.fromkeys(("predicate", "condition", "join_cols"), "on"),
@@ -352,7 +356,8 @@ class Table(Maintenance):
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
         from tablestore.table.write.overwrite import overwrite
 
-        return overwrite(self._now, self.change_log, rows, partition)
+        with traced(self._context.shared.observers.tracer, "overwrite", self._context.files.root_uri):
+            return overwrite(self._now, self.change_log, rows, partition)
 
     def compact(
         self,
@@ -384,9 +389,11 @@ class Table(Maintenance):
             if order_by is None
             else ClusterOrder.of(split_names(order_by) if isinstance(order_by, str) else order_by, order_strategy)
         )
-        report = compact_postponed(context, chosen)
-        report += compact_table(context, full=full, partitions=chosen, order_by=order, progress=progress)
-        after_compaction(context, lambda: self.change_log, report.snapshot_ids)
+        with traced(self._context.shared.observers.tracer, "compact", self._context.files.root_uri) as span:
+            report = compact_postponed(context, chosen)
+            report += compact_table(context, full=full, partitions=chosen, order_by=order, progress=progress)
+            after_compaction(context, lambda: self.change_log, report.snapshot_ids)
+            span.record(files=report.files_written, size_bytes=report.bytes_written)
         return report
 
     def new_writer(self, commit_user: str | None = None) -> "TableWriter":
@@ -398,8 +405,9 @@ class Table(Maintenance):
 
         return TableWriter(context, self.change_log, commit_user=commit_user, early=True)
 
-    def _write(self, rows: Any, *, missing_columns: str = "refuse") -> Snapshot | None:
-        with self._writer(self._context) as writer:
+    def _write(self, operation: str, rows: Any, *, missing_columns: str = "refuse") -> Snapshot | None:
+        tracer = self._context.shared.observers.tracer
+        with traced(tracer, operation, self._context.files.root_uri), self._writer(self._context) as writer:
             writer.write(rows, changes=False, missing_columns=missing_columns)
             return writer.commit()
 

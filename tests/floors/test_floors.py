@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.floors import dbt, sparks
+from tests.floors import dbt, recipes, sparks
 from tests.floors.lowest import SMOKE, constraints
 
 NEIGHBOURS = ("pandas", "polars", "duckdb", "mlflow>=3", "apache-airflow")
@@ -52,6 +52,14 @@ def test_ci_runs_the_suites_of_dbt_on_the_floors_of_the_adapter(project: Path) -
     floors = tomllib.loads((project / "connectors" / "dbt" / "pyproject.toml").read_text())["project"]["dependencies"]
     assert {one for one in floors if one.startswith("dbt-")} <= set(dbt.REQUIREMENTS)
     assert (project / dbt.TESTS / "conftest.py").is_file()
+
+
+def test_ci_runs_the_recipes_of_all_orchestrators(project: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load((project / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    assert "make test-recipes" in [step.get("run") for step in jobs["recipes"]["steps"]]
+    assert f"RECIPES ?= {' '.join(recipes.REQUIREMENTS)}\n" in (project / "Makefile").read_text()
+    assert all((project / recipes.TESTS / f"test_{name}.py").is_file() for name in recipes.REQUIREMENTS)
 
 
 @pytest.mark.deep

@@ -7,13 +7,16 @@ commits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from tablestore.cdc.deliver.changesink import ChangeSink
 from tablestore.cdc.deliver.filesink import FileFormat, FileSink
 from tablestore.cdc.deliver.tablesink import SinkNeeds, TableSink, needs_of
 from tablestore.cdc.deliver.topicsink import Topic, open_topic_sink
+from tablestore.cdc.lineagejobs import delivery_job, folder_dataset, table_dataset, topic_dataset
 from tablestore.errors import InvalidInputError
 from tablestore.io.opening import open_store
 from tablestore.log.follow.request import ScanMode
@@ -22,6 +25,7 @@ from tablestore.names import Names, names_of
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.schemas import table_uuid_of
 from tablestore.table.table import Table
+from tablestore.telemetry.lineage import LineageDataset, Outcome, Written, recorded
 from tablestore.types.filter.filters import Filter
 
 
@@ -67,9 +71,14 @@ def deliver(
     ``isolation.level=read_committed`` readers see each change once. Raises ConflictError of kind ``fenced`` if another process
     delivers under this name, and as ``table.consume`` and the writer of the other table do.
     """
-    columns = None if columns is None else names_of(columns)
+    columns = None if columns is None else tuple(names_of(columns))
     sink, needs = _open_sink(table, to, format, storage_options, name, columns=columns, has_filter=filter is not None)
-    try:
+    with ExitStack() as ended:
+        ended.callback(sink.close)
+        outcome = Outcome()
+        if (lineage := table.context.shared.observers.lineage) is not None:
+            job = partial(delivery_job, table, _dataset(to), columns, follow=follow)
+            outcome = ended.enter_context(recorded(lineage, job))
         begin = sink.position()
         if begin is None and scan == "latest":
             # The latest position is known only now: it has to be kept.
@@ -102,9 +111,17 @@ def deliver(
                 pending, last = 0, None
         if last is not None and pending:
             report = _commit(table, sink, last.position, consumer_id, report, on_commit)
-    finally:
-        sink.close()
-    return report
+        outcome.written = Written(rows=report.rows, snapshot_id=report.snapshot_id if isinstance(to, Table) else None)
+        return report
+
+
+def _dataset(to: Table | Topic | str) -> LineageDataset:
+    match to:
+        case Table():
+            return table_dataset(to)
+        case Topic():
+            return topic_dataset(to.name, to.servers or to.properties.get("bootstrap.servers"))
+    return folder_dataset(to)
 
 
 def _open_sink(

@@ -8,11 +8,13 @@ from typing import Protocol
 from tablestore.cdc.ingest.deadletters import DEAD_LETTER_KEY, DEAD_LETTER_SCHEMA, DeadLetters
 from tablestore.cdc.ingest.ingestion import Ingestion
 from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport, IngestRequest, OnError, Start
+from tablestore.cdc.lineagejobs import ingest_job, topic_dataset
 from tablestore.cdc.records.avroobjects import parse_avro_schema
 from tablestore.cdc.topicsource import TopicSource, open_topic_source
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 from tablestore.table.upkeep.ages import millis_of
+from tablestore.telemetry.lineage import Written, recorded
 
 SERVERS = "bootstrap.servers"
 
@@ -89,9 +91,19 @@ def ingest(
         key_schema=None if avro_key_schema is None else parse_avro_schema(avro_key_schema, avro_key_schema_id),
     )
     open_source = partial(open_topic_source, "kafka", topic, client_properties)
-    if engine is None:
-        return run_ingest(table, open_source(), request, dead_letters, on_commit=on_commit, stop=stop)
-    return _reported(engine.commits(table, open_source, request, dead_letters, stop), on_commit)
+
+    def run() -> IngestReport:
+        if engine is None:
+            return run_ingest(table, open_source(), request, dead_letters, on_commit=on_commit, stop=stop)
+        return _reported(engine.commits(table, open_source, request, dead_letters, stop), on_commit)
+
+    if (lineage := table.context.shared.observers.lineage) is None:
+        return run()
+    broker = client_properties.get(SERVERS)
+    with recorded(lineage, lambda: ingest_job(topic_dataset(topic, broker), table, follow=follow)) as outcome:
+        report = run()
+        outcome.written = Written(rows=report.rows, snapshot_id=report.snapshot_id)
+        return report
 
 
 def run_ingest(

@@ -37,6 +37,9 @@ from tablestore.table.catalog import Catalog
 from tablestore.table.creation.stagedtable import StagedTable
 from tablestore.table.table import Table
 
+CREATE_AS = "CREATE TABLE AS"
+"""What a statement is called that makes a table from a query, by those who watch it."""
+
 
 def check_atomic(session: Session, path: ObjectPath, connector_target: ConnectorTable | None) -> None:
     """Raises UnsupportedError unless a table of that name can be made with all its rows or not at all. Nothing is made yet."""
@@ -262,7 +265,9 @@ class PendingRows:
     def write(self, table: Table, catalog: Catalog, job: Job[Result]) -> Result:
         """Writes them as the first snapshot of the table, in the name of the job."""
         target = InsertTarget(table=table, spec=spec_of(catalog, table), commit_user=job.id)
-        insertion = Insertion(name=self.name, bind=bound_to(self.query), target=target)
+        insertion = Insertion(
+            name=self.name, bind=bound_to(self.query), target=target, operation=CREATE_AS, text=self.source.text
+        )
         return OneInsert(session=self.session, insertion=insertion, source=self.source).run(job)
 
     def explain(self) -> str:

@@ -25,6 +25,7 @@ from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.atomic import (
+    CREATE_AS,
     HookedCreation,
     KeptCreation,
     NoRows,
@@ -291,7 +292,9 @@ class Creation:
 
     def _insertion(self, into: Table | ConnectorTable) -> Insertion:
         target = self.rows.table_target(self.path, into) if isinstance(into, Table) else into
-        return Insertion(name=str(self.path), bind=bound_to(self.query), target=target)
+        return Insertion(
+            name=str(self.path), bind=bound_to(self.query), target=target, operation=CREATE_AS, text=self.source.text
+        )
 
 
 def _name_taken(path: ObjectPath, statement: CreateTable, source: Source) -> AlreadyExistsError:

@@ -26,6 +26,7 @@ from tablestore.environment.jobs import Job, JobStatusHook
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import DONE_SCHEMA, Result, ResultKind, done
 from tablestore.environment.rows.insert import Insertion
+from tablestore.environment.rows.observing import job_of, observed
 from tablestore.environment.rows.queries import explained
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import CHECKPOINT_INTERVAL, CHECKPOINTS, PIPELINE_NAME
@@ -37,6 +38,7 @@ from tablestore.options import parse_duration
 from tablestore.sql.query.tokenstream import tokens_of
 from tablestore.sql.source import Fragment
 from tablestore.table.table import Table
+from tablestore.telemetry.lineage import LineageJob
 
 # A request to cancel is seen within this time.
 _LOOK_S = 0.1
@@ -77,9 +79,14 @@ class StreamInsert:
 
     def _begin(self, job: Job[Result], ended: ExitStack) -> Stream:
         with self._placing():
-            stream = self.setting(self.query, ended.enter_context(self.into(job.id)))
+            target = ended.enter_context(self.into(job.id))
+            ended.enter_context(observed(target.table, "stream", lambda: self._job(target.table)))
+            stream = self.setting(self.query, target)
             ended.callback(stream.stop)
             return stream
+
+    def _job(self, table: Table) -> LineageJob:
+        return job_of(self.session, "STREAM", table, self.query, self.source.text, is_stream=True)
 
     @contextmanager
     def _placing(self) -> Iterator[None]:

@@ -26,6 +26,7 @@ from tablestore.environment.result import Result, landed
 from tablestore.environment.rows.direct import write_directly
 from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.freshrows import no_longer_there, table_gone
+from tablestore.environment.rows.observing import job_of, observed
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -42,6 +43,7 @@ from tablestore.table.table import Table
 from tablestore.table.write.changetasks import ChangeJob, ChangeMessage, commit_changes
 from tablestore.table.write.current import run_until_current
 from tablestore.table.write.rowchange import RowChange
+from tablestore.telemetry.lineage import LineageJob
 from tablestore.types.filter.predicate import FALSE, Predicate
 
 Change = Delete | Update | Merge
@@ -73,7 +75,15 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
                     raise
                 raise gone from error
 
-    return landed(run_until_current(table.context, attempt))
+    def describe() -> LineageJob:
+        query, _ = plan_change(session, statement, source, parameters, table, table.context.snapshots.latest())
+        return job_of(session, operation, table, query, source.text)
+
+    with observed(table, operation.lower(), describe) as landing:
+        snapshot = run_until_current(table.context, attempt)
+        if landing is not None:
+            landing.note(snapshot)
+        return landed(snapshot)
 
 
 def _committed(table: Table, job: ChangeJob, message: ChangeMessage) -> Snapshot | None:

@@ -32,6 +32,7 @@ from tablestore.environment.rows.direct import direct_rows, written_rows
 from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.freshrows import no_longer_there
 from tablestore.environment.rows.literalrows import literal_rows
+from tablestore.environment.rows.observing import job_of, observed
 from tablestore.environment.rows.queries import in_place
 from tablestore.environment.rows.relations import Relations, by_name, connector_relation
 from tablestore.environment.session.objects import ConnectorTable
@@ -50,6 +51,7 @@ from tablestore.sql.sqldialect import SqlDialect
 from tablestore.sql.statements.rows import Insert
 from tablestore.sql.writing.insertion import Given, insert_query, rows_to_insert
 from tablestore.table.table import Table
+from tablestore.telemetry.lineage import LineageJob
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
 from tablestore.types.partitionspec import parse_partition_value
@@ -67,7 +69,8 @@ RowSink = Callable[[str, Mapping[str, str], Sequence[str], pa.RecordBatchReader,
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insertion:
     """An INSERT that is ready to run. ``overwrite`` and the ``partition`` that is replaced are for a table with a connector; a
-    managed one has them in its target. ``rows``: those of ``query``, where no engine is needed for them."""
+    managed one has them in its target. ``rows``: those of ``query``, where no engine is needed for them. ``operation`` and
+    ``text``: of the statement, for those who watch the table."""
 
     name: str
     bind: Callable[[], BoundQuery]
@@ -75,6 +78,8 @@ class Insertion:
     overwrite: bool = False
     partition: Mapping[str, str | None] | None = None
     rows: pa.Table | None = None
+    operation: str = "INSERT"
+    text: str | None = None
 
     @property
     def query(self) -> BoundQuery:
@@ -86,6 +91,21 @@ def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapsh
     """Writes the rows, and returns the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError,
     ConflictError."""
     engine = session.engine_for("INSERT")
+    if not isinstance(insertion.target, InsertTarget):
+        return _run(engine, insertion, job_id)
+    with observed(insertion.target.table, "insert", lambda: _job(session, insertion)) as landing:
+        snapshot = _run(engine, insertion, job_id)
+        if landing is not None:
+            landing.note(snapshot)
+        return snapshot
+
+
+def _job(session: Session, insertion: Insertion) -> LineageJob:
+    assert isinstance(insertion.target, InsertTarget), "others are not watched"
+    return job_of(session, insertion.operation, insertion.target.table, insertion.query, insertion.text)
+
+
+def _run(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot | None:
     try:
         if insertion.rows is not None and isinstance(insertion.target, InsertTarget):
             with written_rows(insertion.rows, insertion.target) as writer:
@@ -173,10 +193,16 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
     if directly and not parameters and (literals := direct_rows(session, statement, table.table_schema.fields)) is not None:
         target = InsertTarget(table=table, spec=session.spec(path, table), missing_columns=missing_columns)
         bind = cache(lambda: QueryToInsert.of(session, statement, source, parameters).bound(table.table_schema.fields))
-        return Insertion(name=str(path), bind=bind, target=target, rows=literals)
+        return Insertion(name=str(path), bind=bind, target=target, rows=literals, text=source.text)
     rows = QueryToInsert.of(session, statement, source, parameters)
     target = replace(rows.table_target(path, table), missing_columns=missing_columns)
-    return Insertion(name=str(path), bind=bound_to(rows.bound(table.table_schema.fields)), target=target)
+    return Insertion(
+        name=str(path),
+        bind=bound_to(rows.bound(table.table_schema.fields)),
+        target=target,
+        operation="INSERT OVERWRITE" if statement.overwrite else "INSERT",
+        text=source.text,
+    )
 
 
 def bound_to(query: BoundQuery) -> Callable[[], BoundQuery]:

@@ -69,6 +69,7 @@ from tablestore.store.settings import MergePolicy
 from tablestore.store.snapshots import CONTENT_PREFIX, LOG_OFFSETS_PROPERTY, PARENT_PROPERTY, Snapshots
 from tablestore.store.tombstones import SEQUENCE_TIMES_PROPERTY, noted_times
 from tablestore.store.tracking import Tracking
+from tablestore.telemetry.tracing import Tracer, traced
 from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 FIRST_WAIT_S = 0.005
@@ -226,6 +227,7 @@ class Committer:
     rewrite: Rewrite
     remove_file: Callable[[ManifestEntry], None]
     has_file: Callable[[ManifestEntry], bool]
+    tracer: Tracer | None = None
 
     @property
     def files(self) -> FileStore:
@@ -248,7 +250,17 @@ class Committer:
         """
         files = _OwnFiles(request.message)
         try:
-            return self._rounds(request, files)
+            with traced(self.tracer, "commit", self.files.root_uri) as span:
+                committed = self._rounds(request, files)
+                if self.tracer is not None and committed.snapshot is not None and not committed.is_replay:
+                    counts = committed.snapshot.counts
+                    span.record(
+                        rows=counts.rows_affected,
+                        files=counts.files_added,
+                        size_bytes=counts.bytes_added,
+                        snapshot_id=committed.snapshot.id,
+                    )
+                return committed
         except (ConflictError, InvalidInputError):
             # It certainly has not landed, so no snapshot will ever name these files.
             self._discard(request, files)

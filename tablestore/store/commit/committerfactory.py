@@ -50,6 +50,7 @@ def committer(context: TableContext) -> Committer:
         rewrite=partial(_rewrite, context),
         remove_file=context.remove_file,
         has_file=lambda entry: context.files.exists(entry_path(context.paths, entry, context.schema)),
+        tracer=context.shared.observers.tracer,
     )
 
 

@@ -41,6 +41,7 @@ from tablestore.store.scan.splits import (
     sizes_of,
 )
 from tablestore.store.settings import TableSettings
+from tablestore.telemetry.tracing import traced
 from tablestore.types.arrays import Mask
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.predicate import Predicate, keep_only
@@ -126,31 +127,36 @@ def plan_scan(
     some 60 bytes a file: the other columns are read as the splits are taken."""
     if snapshot is None:
         return ScanPlan(snapshot=None, splits=(), files_total=0)
-    manifests, schema = context.manifests, context.schema
-    listed = manifests.all_manifests(snapshot)
-    chosen = prune_manifests(listed, schema, predicate)
-    splits: Sequence[Split]
-    if manifests.are_columns(chosen):
-        splits = _of_columns(context, snapshot, chosen, predicate, wanted, split_bytes)
-    else:
-        live = live_entries(map(manifests.read_manifest, [one.file_name for one in chosen]), whole=predicate is None).values()
-        splits = plan_splits(
-            live if wanted is None else filter(wanted.has, live),
-            manifests.read_index(snapshot),
-            schema,
-            context.settings,
-            predicate,
-            # To use the statistics of files that were written with older schemas.
-            file_fields=context.fields_by_schema() if predicate is not None else {},
-            split_bytes=split_bytes,
+    tracer = context.shared.observers.tracer
+    with traced(tracer, "scan", context.files.root_uri) as span:
+        manifests, schema = context.manifests, context.schema
+        listed = manifests.all_manifests(snapshot)
+        chosen = prune_manifests(listed, schema, predicate)
+        splits: Sequence[Split]
+        if manifests.are_columns(chosen):
+            splits = _of_columns(context, snapshot, chosen, predicate, wanted, split_bytes)
+        else:
+            live = live_entries(map(manifests.read_manifest, [one.file_name for one in chosen]), whole=predicate is None).values()
+            splits = plan_splits(
+                live if wanted is None else filter(wanted.has, live),
+                manifests.read_index(snapshot),
+                schema,
+                context.settings,
+                predicate,
+                # To use the statistics of files that were written with older schemas.
+                file_fields=context.fields_by_schema() if predicate is not None else {},
+                split_bytes=split_bytes,
+            )
+        plan = ScanPlan(
+            snapshot=snapshot,
+            splits=splits,
+            files_total=sum(manifest.num_added - manifest.num_deleted for manifest in listed),
+            manifests_read=len(chosen),
+            manifests_total=len(listed),
         )
-    return ScanPlan(
-        snapshot=snapshot,
-        splits=splits,
-        files_total=sum(manifest.num_added - manifest.num_deleted for manifest in listed),
-        manifests_read=len(chosen),
-        manifests_total=len(listed),
-    )
+        if tracer is not None:
+            span.record(files=plan.file_count, size_bytes=plan.size_bytes, snapshot_id=snapshot.id)
+        return plan
 
 
 def _of_columns(

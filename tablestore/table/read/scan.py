@@ -24,6 +24,7 @@ from tablestore.store.scan.filecounts import count_files
 from tablestore.store.scan.scanplan import ScanPlan, WantedFiles, plan_scan
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Split, have_deletions, rows_of
+from tablestore.telemetry.tracing import Tracer
 from tablestore.timepoint import TimePoint, utc_text
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import Filter
@@ -215,10 +216,28 @@ class Scan(ArrowSource):
         return batches if self._limit is None else _first(batches, self._limit)
 
     def _all_batches(self) -> Generator[pa.RecordBatch, None, None]:
+        tracer = self._context.shared.observers.tracer
+        if tracer is not None:
+            yield from self._watched_batches(tracer)
+            return
         with self._context.reading():
             reader = self.reader
             for split in self.plan.splits:
                 yield from reader.read(split)
+
+    def _watched_batches(self, tracer: Tracer) -> Iterator[pa.RecordBatch]:
+        """The rows, as one operation from the first that is asked for to the last."""
+        rows = 0
+        # Whoever reads does other things between two batches.
+        with tracer.span("read", self._context.files.root_uri, encloses=False) as span, self._context.reading():
+            try:
+                reader = self.reader
+                for split in self.plan.splits:
+                    for batch in reader.read(split):
+                        rows += batch.num_rows
+                        yield batch
+            finally:
+                span.record(rows=rows, snapshot_id=self.snapshot_id)
 
     @property
     def reader(self) -> SplitReader:

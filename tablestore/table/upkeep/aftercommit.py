@@ -20,6 +20,7 @@ from tablestore.store.postcommit import PostCommit, PostCommitTask, Skipped
 from tablestore.table.upkeep.compaction import DRIVER_BUDGET_BYTES, MOST_BUDGET_BYTES, compact_after_write, compact_level_zero
 from tablestore.table.upkeep.expiry import expire_after_commit, is_write_only
 from tablestore.table.upkeep.manifestcompaction import compact_manifests
+from tablestore.telemetry.tracing import traced
 
 
 def after_write(
@@ -51,11 +52,15 @@ def after_write(
         except UnsupportedError as error:
             # A rollback of files that only others write: they compact them too.
             raise Skipped from error
-        if is_waiting:
-            compact_level_zero(context)
-        else:
-            most_bytes = DRIVER_BUDGET_BYTES if prepared else MOST_BUDGET_BYTES
-            compact_after_write(context, committed.entries, landed=snapshot, most_bytes=most_bytes)
+        most_bytes = DRIVER_BUDGET_BYTES if prepared else MOST_BUDGET_BYTES
+        tracer = context.shared.observers.tracer
+        with traced(tracer, "compact", context.files.root_uri) as span:
+            if is_waiting:
+                report = compact_level_zero(context)
+            else:
+                report = compact_after_write(context, committed.entries, landed=snapshot, most_bytes=most_bytes)
+            if tracer is not None:
+                span.record(files=report.files_written, size_bytes=report.bytes_written)
 
     tasks.do(PostCommitTask.SHOW if context.settings.skips_level_zero else PostCommitTask.COMPACT, compact)
     _keep_house(tasks, context, snapshot)

@@ -29,6 +29,7 @@ from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.inputrows import Rows, ragged_columns, schema_and_tables
 from tablestore.table.write.retractions import without_order
+from tablestore.telemetry.tracing import traced
 from tablestore.types.arrays import Kinds, Mask, mask_array, one_chunk, retracts
 from tablestore.types.arrowtypes import to_arrow_schema, zero_of
 from tablestore.types.conform import conform
@@ -287,7 +288,11 @@ class TableWriter:
         writer = self._writer
         if writer is None:
             return self._context.message(self._context.snapshots.latest() if self._start is None else self._start[0])
-        entries = writer.finish()
+        tracer = self._context.shared.observers.tracer
+        with traced(tracer, "write", self._context.files.root_uri) as span:
+            entries = writer.finish()
+            if tracer is not None:
+                span.record(files=len(entries), size_bytes=sum(entry.file.file_size for entry in entries))
         message = self._context.message(self._base, created_millis=writer.created_millis)
         self._writer = None
         return replace(message, entries=entries, changelog=writer.take_changelog(), kept=writer.take_kept())

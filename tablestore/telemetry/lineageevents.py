@@ -1,0 +1,161 @@
+"""Makes OpenLineage events of runs: what each event says is decided here, and nothing is sent.
+
+job       namespace  where the output lies        name  database.table.operation
+dataset   namespace  file, s3://bucket, kafka://host:port        name  the path, the topic        (OpenLineage's naming)
+          the name in the catalog is a symlink of it
+facets    schema, columnLineage, sql, jobType, processing_engine, errorMessage, outputStatistics, version
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import (
+    BaseFacet,
+    DatasetFacet,
+    JobFacet,
+    OutputDatasetFacet,
+    RunFacet,
+    column_lineage_dataset,
+    dataset_version_dataset,
+    error_message_run,
+    job_type_job,
+    output_statistics_output_dataset,
+    processing_engine_run,
+    schema_dataset,
+    sql_job,
+    symlinks_dataset,
+)
+
+from tablestore.redaction import without_secrets
+from tablestore.telemetry.lineage import ColumnSources, ColumnUse, LineageDataset, LineageJob, Written
+
+PRODUCER = "https://pypi.org/project/managed-tablestore"
+_MOST_MESSAGE = 10_000
+FacetT = TypeVar("FacetT", bound=BaseFacet)
+
+
+def run_event(
+    job: LineageJob,
+    state: RunState,
+    *,
+    run_id: str,
+    at_ms: int,
+    version: str,
+    written: Written | None = None,
+    error: BaseException | None = None,
+) -> RunEvent:
+    """The event of a run that is in a state. ``at_ms``: since the epoch; ``version``: of tablestore."""
+    namespace, _ = dataset_name(job.output.location)
+    return RunEvent(
+        eventType=state,
+        eventTime=(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds"),
+        run=Run(runId=run_id, facets=_run_facets(job, version, error)),
+        job=Job(namespace=namespace, name=_job_name(job), facets=_job_facets(job)),
+        producer=PRODUCER,
+        inputs=[_input(dataset) for dataset in job.inputs],
+        outputs=[_output(job, written)],
+    )
+
+
+def dataset_name(location: str) -> tuple[str, str]:
+    """The namespace and name of what lies at an address, as OpenLineage calls it: ``s3://bucket``, ``wh/shop.db/orders``."""
+    parts = urlsplit(location)
+    if parts.scheme in ("", "file", "local"):
+        return "file", parts.path if parts.scheme else location
+    scheme = {"s3a": "s3", "s3n": "s3"}.get(parts.scheme, parts.scheme)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{scheme}://{host}", parts.path.strip("/") or "/"
+
+
+def _job_name(job: LineageJob) -> str:
+    name = job.output.name or dataset_name(job.output.location)[1].strip("/").replace("/", ".")
+    return f"{name}.{job.operation.lower().replace(' ', '_')}"
+
+
+def _ours(facet: FacetT) -> FacetT:
+    facet._producer = PRODUCER
+    return facet
+
+
+def _run_facets(job: LineageJob, version: str, error: BaseException | None) -> dict[str, RunFacet]:
+    name = f"tablestore on {job.engine}" if job.engine else "tablestore"
+    facets: dict[str, RunFacet] = {
+        "processing_engine": _ours(processing_engine_run.ProcessingEngineRunFacet(version=version, name=name))
+    }
+    if error is not None:
+        message = without_secrets(str(error))[:_MOST_MESSAGE] or type(error).__name__
+        facets["errorMessage"] = _ours(error_message_run.ErrorMessageRunFacet(message=message, programmingLanguage="python"))
+    return facets
+
+
+def _job_facets(job: LineageJob) -> dict[str, JobFacet]:
+    processing = "STREAMING" if job.is_stream else "BATCH"
+    job_type = job_type_job.JobTypeJobFacet(processingType=processing, integration="TABLESTORE", jobType=job.operation)
+    facets: dict[str, JobFacet] = {"jobType": _ours(job_type)}
+    if job.sql is not None:
+        facets["sql"] = _ours(sql_job.SQLJobFacet(query=job.sql, dialect=job.dialect))
+    return facets
+
+
+def _facets(dataset: LineageDataset) -> dict[str, DatasetFacet]:
+    facets: dict[str, DatasetFacet] = {}
+    if dataset.columns:
+        fields = [schema_dataset.SchemaDatasetFacetFields(name=name, type=type_text) for name, type_text in dataset.columns]
+        facets["schema"] = _ours(schema_dataset.SchemaDatasetFacet(fields=fields))
+    if dataset.name is not None:
+        namespace, _ = dataset_name(dataset.location)
+        identifier = symlinks_dataset.Identifier(namespace=namespace, name=dataset.name, type="TABLE")
+        facets["symlinks"] = _ours(symlinks_dataset.SymlinksDatasetFacet(identifiers=[identifier]))
+    return facets
+
+
+def _input(dataset: LineageDataset) -> InputDataset:
+    namespace, name = dataset_name(dataset.location)
+    return InputDataset(namespace=namespace, name=name, facets=_facets(dataset))
+
+
+def _output(job: LineageJob, written: Written | None) -> OutputDataset:
+    namespace, name = dataset_name(job.output.location)
+    facets = _facets(job.output)
+    output_facets: dict[str, OutputDatasetFacet] = {}
+    if job.sources != ColumnSources():
+        facets["columnLineage"] = _ours(_column_lineage(job.sources))
+    if written is not None:
+        if written.snapshot_id is not None:
+            facets["version"] = _ours(dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=str(written.snapshot_id)))
+        if (written.rows, written.files, written.size_bytes) != (None, None, None):
+            output_facets["outputStatistics"] = _ours(
+                output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+                    rowCount=written.rows, size=written.size_bytes, fileCount=written.files
+                )
+            )
+    return OutputDataset(namespace=namespace, name=name, facets=facets, outputFacets=output_facets)
+
+
+def _column_lineage(sources: ColumnSources) -> column_lineage_dataset.ColumnLineageDatasetFacet:
+    return column_lineage_dataset.ColumnLineageDatasetFacet(
+        fields={
+            column: column_lineage_dataset.Fields(inputFields=_input_fields(uses))
+            for column, uses in sources.columns.items()
+            if uses
+        },
+        dataset=_input_fields(sources.rows),
+    )
+
+
+def _input_fields(uses: Sequence[ColumnUse]) -> list[column_lineage_dataset.InputField]:
+    """One for each column, with all ways in which it went in."""
+    ways: dict[tuple[LineageDataset, str], list[column_lineage_dataset.Transformation]] = {}
+    for use in uses:
+        kind, subtype = use.how.value
+        ways.setdefault((use.dataset, use.column), []).append(column_lineage_dataset.Transformation(type=kind, subtype=subtype))
+    fields = []
+    for (dataset, column), transformations in ways.items():
+        namespace, name = dataset_name(dataset.location)
+        fields.append(
+            column_lineage_dataset.InputField(namespace=namespace, name=name, field=column, transformations=transformations)
+        )
+    return fields
