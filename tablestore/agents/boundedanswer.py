@@ -2,8 +2,8 @@
 
     rows of Arrow -> {"columns": [{"name", "type"}], "rows": [[…]], "truncated": …}
 
-Whatever a table holds, an answer fits into the context of a model: its JSON text has at most so many characters. Cells are cut, rows
-left out at the end, and lists cut, and it says so.
+Whatever a table holds, an answer fits into the context of a model: its JSON text has at most so many characters. Cells are cut,
+rows left out at the end, and lists cut, and it says so.
 """
 
 import json
@@ -96,8 +96,8 @@ def _is_cut(value: object, most: int) -> bool:
 
 def fitting(document: Mapping[str, Any], limits: AnswerLimits) -> dict[str, Any]:
     """A document whose JSON text has at most ``limits.characters``, of texts that are valid: names, comments and options are what
-    others wrote. Where it is too long, texts are cut shorter; then all lists and maps to one length, so that rows have as many cells
-    as there are columns, with ``truncated`` and ``lists_cut_at`` beside them."""
+    others wrote. Where it is too long, texts are cut shorter; then all lists and maps to one length, so that rows have as many
+    cells as there are columns, with ``truncated`` and ``lists_cut_at`` beside them."""
     for cell in (limits.cell_characters, *_SHORTER):
         fitted: dict[str, Any] = _bounded(document, cell, None)
         if _characters(fitted) <= limits.characters:

@@ -23,7 +23,7 @@ def characters(document: object) -> int:
     return len(json.dumps(document, ensure_ascii=False))
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(st.dictionaries(texts, values, max_size=30))
 def test_an_answer_is_never_longer_than_its_limit(document: dict[str, Any]) -> None:
     fitted = fitting(document, LIMITS)
@@ -32,13 +32,13 @@ def test_an_answer_is_never_longer_than_its_limit(document: dict[str, Any]) -> N
     assert fitting(fitted, LIMITS) == fitted
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.dictionaries(st.text("abc", max_size=5), st.lists(st.integers(0, 9), max_size=20), max_size=5))
 def test_a_short_answer_is_given_as_it_is(document: dict[str, Any]) -> None:
     assert fitting(document, LIMITS) == document
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(st.integers(1, 300), st.integers(1, 40), texts, st.text("abc", min_size=1, max_size=200))
 def test_rows_have_a_cell_for_each_column_and_fit(columns: int, rows: int, text: str, name: str) -> None:
     valid = text.encode("utf-8", "replace").decode()

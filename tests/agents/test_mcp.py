@@ -176,9 +176,8 @@ def test_a_history_of_many_tags_is_bounded_and_says_what_is_cut(tmp_path: Path) 
         table.upsert([{"id": number}])
         for tag in range(50):
             table.create_tag(f"nightly-{number}-{tag:03}-{'x' * 40}")
-    answer = call_tool(
-        AgentWarehouse(catalog=catalog, answer_limits=AnswerLimits(characters=4_000)), READING_TOOLS, "table_history", {"table": "d.t"}
-    )
+    small = AgentWarehouse(catalog=catalog, answer_limits=AnswerLimits(characters=4_000))
+    answer = call_tool(small, READING_TOOLS, "table_history", {"table": "d.t"})
     assert len(answer.content[0].text) <= 4_000
     document = json.loads(answer.content[0].text)
     assert document["truncated"] and len(document["commits"]) == 3
