@@ -150,7 +150,7 @@ class CommitTurns:
             self._next(turn.table, line)
 
     def _late_again(self, turn: Turn) -> int:
-        """How often the caller was late since it landed, at most as often as its time doubles."""
+        """The number of times that the caller was late since it landed, at most that of the longest time."""
         key = turn.table, turn.caller
         late = min(self._late.pop(key, 0) + 1, _MOST_LATE)
         self._late[key] = late

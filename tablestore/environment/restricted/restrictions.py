@@ -69,7 +69,7 @@ class Restrictions:
 
     @property
     def reach(self) -> Reach:
-        """What its session runs, for the hints in messages."""
+        """The statements that its session runs, for the hints in messages."""
         return Reach.CHANGES if self.changes else Reach.READS
 
     def check_text(self, text: str) -> None:

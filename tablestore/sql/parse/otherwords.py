@@ -14,7 +14,7 @@ from tablestore.sql.parse.tokens import Kind, Token, tokenize
 
 
 class Reach(IntEnum):
-    """What a session runs, so that hints name nothing else."""
+    """The statements that a session runs, so that hints name no others."""
 
     READS = 0
     CHANGES = 1
