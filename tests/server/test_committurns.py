@@ -310,7 +310,9 @@ def test_the_loser_of_a_race_lands_next_though_others_come_before_it(served: Ser
     while not served.application.turns.waiting(("shop", "orders")):
         pass
     assert served.ok("POST", COMMIT, request(table, again)) == {"success": True}
+    # Who has landed is late no more; the third one is.
     assert waiting.result(30) == {"success": False}
+    assert [caller for _, (_, caller) in served.application.turns._late] == ["third"]
     assert ids_of(fresh(served)) == [1, 2]
 
 
