@@ -36,7 +36,7 @@ from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.htmltext import html_card, html_element
 from tablestore.ids import Ids, SystemIds
-from tablestore.sql.otherwords import add_our_way
+from tablestore.sql.parse.otherwords import Reach, add_our_way
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import checked_text, parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters, checked_parameters
@@ -158,11 +158,11 @@ class TableEnvironment(DeprecatedNames):
 
         A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
         """
-        statement = parse_statement(self._checked(text), dialect=self._dialect(sql_dialect))
+        statement = parse_statement(self._checked(text), dialect=self._dialect(sql_dialect), reach=self._reach)
         try:
             return self._execute(statement, Source(text), _parameters(text, args, params))
         except TablestoreError as error:
-            add_our_way(error, text)
+            add_our_way(error, text, self._reach)
             raise
 
     def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
@@ -173,14 +173,14 @@ class TableEnvironment(DeprecatedNames):
         """
         source, result = Source(self._checked(text)), None
         pieces = split_script(text, self._session.settings.dialect)
-        statements = [parse_statement(text, piece.span, piece.dialect) for piece in pieces]
+        statements = [parse_statement(text, piece.span, piece.dialect, self._reach) for piece in pieces]
         for number, (piece, statement) in enumerate(zip(pieces, statements, strict=True)):
             try:
                 result = self._execute(statement, source, ())
                 if each is not None:
                     each(piece.text, result)
             except TablestoreError as error:
-                add_our_way(error, piece.text)
+                add_our_way(error, piece.text, self._reach)
                 ran = "nothing ran before it" if number == 0 else f"the {number} before it ran"
                 line = text.count("\n", 0, piece.span.start) + 1
                 error.message = f"{error.message}\nstatement {number + 1} of {len(pieces)}, line {line}: {ran}"
@@ -203,7 +203,13 @@ class TableEnvironment(DeprecatedNames):
         """A query to be read later, maybe several times; ``sql_dialect`` as of :meth:`execute_sql`. Raises InvalidInputError for
         another statement."""
         parameters, dialect = _parameters(text, args, params), self._dialect(sql_dialect)
-        return Query(self._session, query_text(self._checked(text), parameters, what="sql_query", dialect=dialect))
+        query = query_text(self._checked(text), parameters, what="sql_query", dialect=dialect, reach=self._reach)
+        return Query(self._session, query)
+
+    @property
+    def _reach(self) -> Reach:
+        restrictions = self._session.restrictions
+        return Reach.ALL if restrictions is None else restrictions.reach
 
     def _dialect(self, name: str | None) -> SqlDialect:
         """The dialect of this name, or that of the session. Raises InvalidInputError, UnsupportedError."""

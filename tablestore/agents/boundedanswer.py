@@ -2,12 +2,14 @@
 
     rows of Arrow -> {"columns": [{"name", "type"}], "rows": [[…]], "truncated": …}
 
-Whatever a table holds, an answer fits into the context of a model: cells are cut, and rows left out at the end, and it says so.
+Whatever a table holds, an answer fits into the context of a model: its JSON text has at most so many characters. Cells are cut,
+rows left out at the end, and lists cut, and it says so.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +22,13 @@ MOST_COLUMNS = 200
 _MOST_EXACT = 2**53
 _LEAST_CHARACTERS = 16
 _SHORTER = (120, 40)
+# What stands around the rows of a document.
+_FRAME_CHARACTERS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLimits:
-    """The limits of one answer: characters of a cell or a text, and of all rows together."""
+    """The limits of one answer: characters of a cell or a text, and of the answer's JSON text."""
 
     cell_characters: int = 500
     characters: int = 60_000
@@ -47,16 +51,17 @@ def rows_document(rows: pa.Table, limits: AnswerLimits, *, has_more: bool = Fals
     width = limits.characters // (2 * max(shown.num_columns, 1))
     cell = max(min(limits.cell_characters, width), _LEAST_CHARACTERS)
     columns = [_values(column.combine_chunks(), cell) for column in shown.columns]
+    named = [{"name": _cut(field.name, cell), "type": _cut(str(field.type), cell)} for field in shown.schema]
     kept: list[list[Any]] = []
-    characters = 0
+    characters = _FRAME_CHARACTERS + _characters(named)
     # One by one, because each row counts by its JSON text; there are few.
     for row in zip(*columns, strict=True):
-        characters += len(json.dumps(row, ensure_ascii=False))
+        characters += _characters(row) + len(", ")
         if kept and characters > limits.characters:
             break
         kept.append(list(row))
     document: dict[str, Any] = {
-        "columns": [{"name": _cut(field.name, cell), "type": _cut(str(field.type), cell)} for field in shown.schema],
+        "columns": named,
         "rows": kept,
         "truncated": has_more or len(kept) < rows.num_rows,
     }
@@ -90,22 +95,40 @@ def _is_cut(value: object, most: int) -> bool:
 
 
 def fitting(document: Mapping[str, Any], limits: AnswerLimits) -> dict[str, Any]:
-    """A document of texts that are short and valid: names, comments and options are what others wrote. They are cut shorter where
-    it has many."""
+    """A document whose JSON text has at most ``limits.characters``, of texts that are valid: names, comments and options are what
+    others wrote. Where it is too long, texts are cut shorter; then all lists and maps to one length, so that rows have as many
+    cells as there are columns, with ``truncated`` and ``lists_cut_at`` beside them."""
     for cell in (limits.cell_characters, *_SHORTER):
-        fitted: dict[str, Any] = _bounded(document, cell)
-        if len(json.dumps(fitted, ensure_ascii=False)) <= 2 * limits.characters:
-            break
+        fitted: dict[str, Any] = _bounded(document, cell, None)
+        if _characters(fitted) <= limits.characters:
+            return fitted
+    most = _longest(document)
+    while _characters(fitted) > limits.characters and most:
+        most = most * 3 // 4
+        fitted = _bounded(document, _SHORTER[0], most) | {"truncated": True, "lists_cut_at": most}
     return fitted
 
 
-def _bounded(value: Any, most: int) -> Any:
+def _characters(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
+
+
+def _longest(value: Any) -> int:
+    """The length of the longest list or map."""
+    if isinstance(value, (Mapping, list, tuple)):
+        inner = value.values() if isinstance(value, Mapping) else value
+        return max(len(value), *map(_longest, inner), 0)
+    return 0
+
+
+def _bounded(value: Any, cell: int, most: int | None) -> Any:
+    """A value of texts that are cut, and of lists and maps with at most so many entries."""
     if isinstance(value, str):
-        return _cut(value, most)
+        return _cut(value, cell)
     if isinstance(value, Mapping):
-        return {_cut(str(key), most): _bounded(inner, most) for key, inner in value.items()}
+        return {_cut(str(key), cell): _bounded(inner, cell, most) for key, inner in islice(value.items(), most)}
     if isinstance(value, (list, tuple)):
-        return [_bounded(inner, most) for inner in value]
+        return [_bounded(inner, cell, most) for inner in value[:most]]
     return value
 
 

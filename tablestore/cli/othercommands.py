@@ -18,7 +18,7 @@ WAYS = {
     **dict.fromkeys(("mv", "move"), "table rename"),
     **dict.fromkeys(("start", "server", "ui", "web"), "serve"),
     **dict.fromkeys(("login", "auth"), "token create"),
-    **dict.fromkeys(("check", "fsck", "validate"), "verify"),
+    **dict.fromkeys(("fsck", "validate"), "verify"),
     **dict.fromkeys(("version",), "--version"),
     **dict.fromkeys(("help",), "--help"),
 }

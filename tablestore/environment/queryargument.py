@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError
 from tablestore.names import check_flag
+from tablestore.sql.parse.otherwords import Reach
 from tablestore.sql.parse.statement import parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment, Path
@@ -22,12 +23,15 @@ class QueryText:
     parameters: Parameters = ()
 
 
-def query_text(text: object, parameters: Parameters = (), *, what: str, dialect: SqlDialect = SqlDialect.SPARK) -> QueryText:
-    """The query that a text is. Raises InvalidInputError for another statement; ``what`` names the call."""
+def query_text(
+    text: object, parameters: Parameters = (), *, what: str, dialect: SqlDialect = SqlDialect.SPARK, reach: Reach = Reach.ALL
+) -> QueryText:
+    """The query that a text is. Raises InvalidInputError for another statement; ``what`` names the call, ``reach`` is what the
+    session runs."""
     if not isinstance(text, str):
         type_name = type(text).__qualname__
         raise InvalidInputError(f"{what}: expected a Query or the SQL text of one, found {type_name}", kind="not-a-query")
-    statement = parse_statement(text, dialect=dialect)
+    statement = parse_statement(text, dialect=dialect, reach=reach)
     if not isinstance(statement, rows.Query):
         raise InvalidInputError(f"{what}: expected a query; execute_sql runs other statements", kind="not-a-query")
     return QueryText(fragment=statement.query, source=Source(text), parameters=parameters)

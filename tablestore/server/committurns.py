@@ -15,12 +15,12 @@ landing. Who is too late in its kept turn, because others commit beside the serv
 
 At worst, with kept turns that all pass unused:
 
-- between two landings the table is kept for 15 ``kept_s`` in sum; for one ``kept_s`` if all clients that do not come again were late
-  for the first time;
-- a request waits for that long, and once more for each client before it in the line that lands, and never longer than ``waiting_s``:
-  then it is looked at out of turn;
-- a client whose attempts take up to 8 ``kept_s`` lands in its fifth attempt at latest, unless another one has been late as often, has
-  missed its kept turn of 8 ``kept_s`` and nothing has landed since, or others commit beside the service.
+- between two landings the table is kept for 15 ``kept_s`` in sum; for one ``kept_s`` if all clients that do not come again were
+  late for the first time;
+- a request waits for that long, and once more for each client before it in the line that lands, and never longer than
+  ``waiting_s``: then it is looked at out of turn;
+- a client whose attempts take up to 8 ``kept_s`` lands in its fifth attempt at latest, unless another one has been late as often,
+  has missed its kept turn of 8 ``kept_s`` and nothing has landed since, or others commit beside the service.
 
 One that waits holds no thread. Nothing relies on turns: what decides is the store.
 """
@@ -77,7 +77,10 @@ class _Line:
 
 @dataclass(slots=True, kw_only=True)
 class CommitTurns:
-    """The lines of all tables. Used by the thread of the event loop alone. ``kept_s``: for a caller that is late for the first time."""
+    """The lines of all tables. Used by the thread of the event loop alone.
+
+    ``kept_s``: seconds for a caller that is late for the first time. ``waiting_s``: seconds that one waits at most.
+    """
 
     kept_s: float = KEPT_S
     waiting_s: float = WAITING_S
@@ -147,7 +150,7 @@ class CommitTurns:
             self._next(turn.table, line)
 
     def _late_again(self, turn: Turn) -> int:
-        """How often the caller was late since it landed, at most as often as its time doubles."""
+        """The number of times that the caller was late since it landed, at most that of the longest time."""
         key = turn.table, turn.caller
         late = min(self._late.pop(key, 0) + 1, _MOST_LATE)
         self._late[key] = late

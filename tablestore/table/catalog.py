@@ -24,6 +24,7 @@ from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
 from tablestore.telemetry.observers import NOBODY, Observers
 from tablestore.types.filter.constraints import constraint_options
+from tablestore.types.typestring import sql_name
 from tablestore.types.userschema.usercolumns import GivenSchema
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Catalog:
             tables = self._meta.list_tables(name)
             for table in tables:
                 # Before any of them goes.
-                self._check_plain(Identifier(name, table), f"DROP DATABASE {name} CASCADE")
+                self._check_plain(Identifier(name, table), f"DROP DATABASE {sql_name(name)} CASCADE")
             for table in tables:
                 self.drop_table(f"{name}.{table}", ignore_if_not_exists=True)
         self._meta.drop_database(name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade)
@@ -352,7 +353,7 @@ class Catalog:
         """
         identifier = parse_identifier(name)
         if not materialized:
-            self._check_plain(identifier, f"DROP MATERIALIZED TABLE {identifier}")
+            self._check_plain(identifier, f"DROP MATERIALIZED TABLE {sql_name(identifier.database)}.{sql_name(identifier.table)}")
         if (log := self._log(identifier)) is not None:
             log.drop()
         self._meta.drop_table(identifier, ignore_if_not_exists=ignore_if_not_exists)

@@ -155,6 +155,11 @@ def quote_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def sql_name(name: str) -> str:
+    """A name as one writes it in a statement: between backticks where it is not a plain word."""
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quote_identifier(name)
+
+
 def atomic_text(data_type: AtomicType) -> str:
     """The canonical text of an atomic type, without its nullability."""
     root = data_type.root

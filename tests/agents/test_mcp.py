@@ -18,6 +18,7 @@ pytest.importorskip("duckdb")
 import anyio  # noqa: E402
 from mcp.client.stdio import StdioServerParameters  # noqa: E402
 
+from tablestore.agents.boundedanswer import AnswerLimits  # noqa: E402
 from tablestore.agents.mcpserver import call_tool  # noqa: E402
 from tablestore.agents.tools import QUERY_LIMITS, READING_TOOLS, AgentWarehouse, Tool  # noqa: E402
 from tests.support.commandline import run_command  # noqa: E402
@@ -159,12 +160,29 @@ def test_answers_are_bounded_whatever_tables_hold(warehouse: Path) -> None:
     queried = "SELECT * FROM shop.hostile"
     for answer in (answered(warehouse, "sample_rows", table="shop.hostile", rows=50), answered(warehouse, "query", sql=queried)):
         assert answer["cells_cut_at"] == 500 and all(len(row[1]) == 500 for row in answer["rows"])
-        assert len(json.dumps(answer)) < 120_000 and answer["rows"][0][1].startswith(HOSTILE)
+        assert len(json.dumps(answer, ensure_ascii=False)) <= 60_000 and answer["rows"][0][1].startswith(HOSTILE)
     many = answered(warehouse, "query", sql="SELECT id, repeat('y', 900) AS v FROM range(900)", max_rows=900)
     assert many["truncated"] and 100 < len(many["rows"]) < 130
     assert answered(warehouse, "describe_table", table="shop.hostile")["comment"] == HOSTILE
     wide = answered(warehouse, "query", sql="SELECT " + ", ".join(f"repeat('y', 900) AS c{number}" for number in range(250)))
-    assert wide["columns_left_out"] == 50 and len(wide["rows"]) == 1 and len(json.dumps(wide)) < 120_000
+    assert wide["columns_left_out"] == 50 and len(wide["rows"]) == 1 and len(json.dumps(wide)) <= 60_000
+
+
+def test_a_history_of_many_tags_is_bounded_and_says_what_is_cut(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "id INT", primary_key="id")
+    for number in range(3):
+        table.upsert([{"id": number}])
+        for tag in range(50):
+            table.create_tag(f"nightly-{number}-{tag:03}-{'x' * 40}")
+    small = AgentWarehouse(catalog=catalog, answer_limits=AnswerLimits(characters=4_000))
+    answer = call_tool(small, READING_TOOLS, "table_history", {"table": "d.t"})
+    assert len(answer.content[0].text) <= 4_000
+    document = json.loads(answer.content[0].text)
+    assert document["truncated"] and len(document["commits"]) == 3
+    assert [len(commit["tags"]) for commit in document["commits"]] == [document["lists_cut_at"]] * 3
+    assert document["lists_cut_at"] > 5
 
 
 def test_values_that_json_does_not_keep_are_texts(warehouse: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from tablestore.cli.main import program_app
+from tablestore.cli.main import Program, program_app
+from tablestore.cli.othercommands import WAYS
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
@@ -24,6 +25,10 @@ def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 
 ALL = list(commands())
+
+
+def test_no_way_of_ours_is_keyed_by_a_command_that_exists() -> None:
+    assert not set(WAYS) & set(Program.places)
 
 
 def test_the_tree_is_walked() -> None:

@@ -230,7 +230,6 @@ def test_files_by_their_path_are_no_target_and_stand_in_no_stored_text(tmp_path:
         ("DROP TYPE mood", "a DuckDB connection of your own"),
         ("PRAGMA database_list", "SET reads and changes settings"),
         ("SUMMARIZE t", "DESCRIBE lists columns"),
-        ("ANALYZE t", "run it on the engine spark"),
         ("CACHE TABLE t", "run it on the engine spark"),
         ("EXECUTE IMMEDIATE 'ATTACH ''other.db'''", "run it on the engine spark"),
         ("COPY t TO 'o.csv'", "tablestore table read --output"),

@@ -53,6 +53,33 @@ def env(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield env
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM read_csv('x')",
+        "SUMMARIZE t",
+        "SELECT epoch_ms(v) FROM t",
+        "INSERT OR IGNORE INTO t VALUES (1, 'a')",
+        "REFRESH MATERIALIZED VIEW m",
+        "ALTER TABLE t EXECUTE optimize",
+        "SELECT {'a': nope} FROM t",
+    ],
+)
+def test_a_message_names_no_way_that_is_refused(env: ts.TableEnvironment, text: str) -> None:
+    for run in (env.execute_sql, env.execute_script, env.sql_query):
+        with pytest.raises(ts.TablestoreError) as caught:
+            run(text).to_arrow()
+        for word in ("table.sql-dialect", "csv.`", "INSERT INTO", "MERGE INTO", "COMPACT", "REFRESH,"):
+            assert f"here it is {word}" not in str(caught.value) and "table.sql-dialect" not in str(caught.value)
+        assert "csv.`" not in str(caught.value)
+
+
+def test_a_message_of_a_session_that_may_change_rows_names_how(tmp_path: Path) -> None:
+    changing = ts.TableEnvironment.create(tmp_path, engine="duckdb", restricted=Restrictions(changes=True))
+    with changing as env, pytest.raises(ts.TablestoreError, match="MERGE INTO"):
+        env.execute_sql("INSERT OR IGNORE INTO t VALUES (1, 'a')")
+
+
 def refused(env: ts.TableEnvironment, text: str, **parameters: Any) -> ts.TablestoreError:
     try:
         rows = env.execute_sql(text, **parameters).to_arrow()

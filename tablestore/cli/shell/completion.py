@@ -11,6 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from tablestore.errors import TablestoreError
+from tablestore.types.typestring import sql_name
 
 _WORDS = """
 ADD ALTER ANALYZE AND AS ASC BETWEEN BY CALL CASE CAST CATALOG CATALOGS COLUMN COLUMNS COMMENT COMPACT CREATE CROSS DATABASE
@@ -84,5 +85,4 @@ class SqlCompleter(Completer):
 
 def quoted(name: Any) -> str:
     """A name as it is written in a statement."""
-    text = str(name)
-    return text if re.fullmatch(r"[A-Za-z_]\w*", text) else "`" + text.replace("`", "``") + "`"
+    return sql_name(str(name))

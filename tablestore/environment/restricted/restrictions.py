@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.sql.parse.otherwords import Reach
 
 if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Statement
@@ -65,6 +66,11 @@ class Restrictions:
                     f"Restrictions: expected a number above 0 and below {_ENDLESS[name]:,} as {name}, found {value!r:.80}",
                     kind="invalid-option",
                 )
+
+    @property
+    def reach(self) -> Reach:
+        """The statements that its session runs, for the hints in messages."""
+        return Reach.CHANGES if self.changes else Reach.READS
 
     def check_text(self, text: str) -> None:
         """Raises UnsupportedError of kind ``limit-exceeded`` for a text that is too long to be read."""

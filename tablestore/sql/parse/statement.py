@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.lazy import imported
 from tablestore.names import did_you_mean
-from tablestore.sql.otherwords import add_our_way
 from tablestore.sql.parse.cursor import DUCKDB_QUERY_WORDS, Cursor
+from tablestore.sql.parse.otherwords import Reach, add_our_way
 from tablestore.sql.parse.rows import insert, query_or_insert
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.source import Fragment, Path, Span
@@ -53,6 +53,8 @@ _ENGINES = (
     *("CACHE", "UNCACHE", "CLEAR", "REFRESH", "ANALYZE", "ADD", "LIST", "DECLARE"),
     *("INSTALL", "LOAD", "ATTACH", "DETACH", "PRAGMA", "SUMMARIZE"),
 )
+# What others list, and Spark, which lists files and jars, does not.
+_LISTED = ("TABLES", "DATABASES", "SCHEMAS")
 _FILES = "tablestore import loads files into a table, tablestore table read --output writes a table's rows into a file"
 _UNSUPPORTED = {
     "OPTIMIZE": "write ALTER TABLE … COMPACT",
@@ -79,10 +81,13 @@ _SHELL_COMMANDS = {
 }
 
 
-def parse_statement(text: str, span: Span | None = None, dialect: SqlDialect = SqlDialect.SPARK) -> "Statement":
+def parse_statement(
+    text: str, span: Span | None = None, dialect: SqlDialect = SqlDialect.SPARK, reach: Reach = Reach.ALL
+) -> "Statement":
     """The one statement of a text, or of a part of it; a ``;`` may end it. All places count from the start of ``text``.
 
     ``dialect``: the words of its query, where one gives rows to the statement; all else is read in tablestore's own.
+    ``reach``: what the session runs, so that a message names no way that it refuses.
 
     Raises InvalidInputError of kind ``sql-syntax``, UnsupportedError of kind ``sql``.
     """
@@ -98,7 +103,7 @@ def parse_statement(text: str, span: Span | None = None, dialect: SqlDialect = S
                 raise cursor.wrong("expected one statement, found another behind the ';'; a script is run statement by statement")
         cursor.expect_end()
     except TablestoreError as error:
-        add_our_way(error, text if span is None else text[span.start : span.end])
+        add_our_way(error, text if span is None else text[span.start : span.end], reach)
         raise
     return statement
 
@@ -129,6 +134,11 @@ def _statement(cursor: Cursor) -> "Statement":
         return _explain(cursor)
     if verb == "EXECUTE" or cursor.sees("BEGIN", "STATEMENT"):
         return _execute(cursor)
+    if verb == "ANALYZE" and not (cursor.sees("ANALYZE", "TABLE") or cursor.sees("ANALYZE", "TABLES")):
+        cursor.take()
+        raise cursor.error("TABLE")
+    if verb == "LIST" and cursor.ahead(1).key in _LISTED:
+        raise cursor.wrong(f"expected a statement, found 'LIST {cursor.ahead(1).key}'")
     if cursor.sees("ANALYZE", "TABLE") and cursor.sees_name(2):
         analyzed: Statement = imported("tablestore.sql.parse.alter:analyze")(cursor)
         return analyzed
@@ -172,6 +182,8 @@ def _explain(cursor: Cursor) -> "Explain":
     mode = None
     if not cursor.accept("PLAN", "FOR"):
         mode = cursor.accept_one(*_MODES)
+    if cursor.sees("ANALYZE") and not cursor.sees("ANALYZE", "TABLE"):
+        raise cursor.wrong("expected a statement, found 'ANALYZE'")
     if cursor.sees("EXPLAIN"):
         raise cursor.wrong("expected a statement other than EXPLAIN")
     statement = _statement_set(cursor) if cursor.accept("STATEMENT", "SET") else _statement(cursor)

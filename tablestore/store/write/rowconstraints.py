@@ -16,6 +16,7 @@ from tablestore.store.scan.violations import constraints_of
 from tablestore.store.tableconstraints import telling_columns
 from tablestore.types.arrays import Kinds, Places, retracts
 from tablestore.types.filter.constraints import CONSTRAINT, Constraint, shown_values, violations, violations_of_each
+from tablestore.types.typestring import sql_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class RowConstraints:
         return InvalidInputError(
             f"table {self.table}: {counted}{telling} violates the {constraint}: "
             f"{shown_values(rows, place, constraint.columns)}{others}. Correct such rows or leave them out, or drop the constraint "
-            f"(ALTER TABLE … DROP CONSTRAINT {constraint.name})",
+            f"(ALTER TABLE … DROP CONSTRAINT {sql_name(constraint.name)})",
             kind=CONSTRAINT,
         )
 

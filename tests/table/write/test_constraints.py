@@ -109,6 +109,15 @@ def test_an_update_compares_the_row_as_it_becomes(keyed: bool, options: dict[str
     assert [row["price"] for row in content(table)] == [1.0, 4.0]
 
 
+def test_the_statement_that_is_advised_quotes_a_name_that_needs_it(catalog: ts.Catalog) -> None:
+    checks = {"we ird check": "id > 0", "plain": "id < 9"}
+    table = catalog.create_table("d.odd", {"id": "int"}, primary_key="id", checks=checks)
+    with pytest.raises(ts.InvalidInputError, match=r"DROP CONSTRAINT `we ird check`\)"):
+        table.upsert([{"id": 0}])
+    with pytest.raises(ts.InvalidInputError, match=r"DROP CONSTRAINT plain\)"):
+        table.upsert([{"id": 10}])
+
+
 def test_a_change_that_removes_a_row_is_not_compared(catalog: ts.Catalog) -> None:
     table = table_of(catalog)
     table.upsert(rows(GOOD))
