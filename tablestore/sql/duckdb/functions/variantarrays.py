@@ -97,12 +97,12 @@ def _items(values: pa.Array) -> "tuple[npt.NDArray[np.void], _I64]":
 
 def _count_reached(numbers: _I64, limits: "tuple[int, ...]") -> _I64:
     """How many of a few limits each number reaches."""
-    counts = np.zeros(len(numbers), np.int64)
+    counts = np.zeros(len(numbers), np.int8)
     most = int(numbers.max(initial=0))
     for limit in limits:
         if limit <= most:
-            counts += numbers >= limit
-    return counts
+            counts += (numbers >= limit).view(np.int8)
+    return counts.astype(np.int64)
 
 
 def _put_heads(octets: _U8, at: _I64, counts: _I64, widths: _I64) -> None:
