@@ -71,7 +71,7 @@ def _written(values: pa.Array, counts: _I64) -> pa.Array:
 
 
 def _repeater(counts: _I64) -> "Callable[[_I64], _I64]":
-    """What repeats a number of each array for its items: numpy repeats all as often in a fraction of the time."""
+    """A function that repeats a number of each array for its items: numpy repeats all as often in a fraction of the time."""
     some = np.flatnonzero(counts)
     count = int(counts[some[0]]) if len(some) else 0
     if (counts[some] == count).all():
@@ -96,7 +96,7 @@ def _items(values: pa.Array) -> "tuple[npt.NDArray[np.void], _I64]":
 
 
 def _count_reached(numbers: _I64, limits: "tuple[int, ...]") -> _I64:
-    """How many of a few limits each number reaches."""
+    """The count of limits that each number reaches, of a few."""
     counts = np.zeros(len(numbers), np.int8)
     most = int(numbers.max(initial=0))
     for limit in limits:
