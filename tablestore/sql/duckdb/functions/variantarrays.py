@@ -1,6 +1,7 @@
 """Writes columns of arrays of whole numbers as VARIANT: what :func:`variantformat.encode` writes for each, for all rows at once."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -21,8 +22,8 @@ _SIZES = np.array([size for _, size in variantformat.INTEGERS])
 _MOST = tuple(1 << 8 * size - 1 for size in _SIZES[:-1].tolist())
 _WIDEST = (0x100, 0x10000, 0x1000000)
 _NULL_HEAD = variantformat.encode(None)[0][0]
-# As many as DuckDB hands over at once.
-_METADATA = pa.repeat(pa.scalar(variantformat.metadata_of(()), pa.binary()), 2048)
+# For as many rows as DuckDB hands over at once.
+_AT_ONCE = 2048
 
 
 def of_whole_numbers(lists: pa.Array) -> pa.Array:
@@ -33,9 +34,14 @@ def of_whole_numbers(lists: pa.Array) -> pa.Array:
     if lists.null_count:
         are_null = np.asarray(lists.is_null())
         counts[are_null] = 0
-    metadata = _METADATA[: len(lists)] if len(lists) <= len(_METADATA) else pa.repeat(_METADATA[0], len(lists))
+    metadata = _metadata(_AT_ONCE)[: len(lists)] if len(lists) <= _AT_ONCE else _metadata(len(lists))
     mask = None if are_null is None else pa.array(are_null)
     return pa.StructArray.from_arrays([_written(lists.flatten(), counts), metadata], ["value", "metadata"], mask=mask)
+
+
+@lru_cache(maxsize=2)
+def _metadata(count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(variantformat.metadata_of(()), pa.binary()), count)
 
 
 def _written(values: pa.Array, counts: _I64) -> pa.Array:
