@@ -56,11 +56,17 @@ def _called(function: ArrowFunction) -> Callable[..., Any]:
     """The function that DuckDB calls, which counts the parameters of its signature."""
 
     def by_column(*columns: Any) -> Any:
-        whole = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns)
-        return function.call(*whole)
+        return function.call(*map(_whole, columns))
 
     called: Any = by_column
     called.__signature__ = Signature(
         [Parameter(f"p{place}", Parameter.POSITIONAL_ONLY) for place in range(len(function.arguments))]
     )
     return cast(Callable[..., Any], called)
+
+
+def _whole(column: Any) -> pa.Array:
+    """A column in one array: of one chunk this, which ``combine_chunks`` would copy."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -181,14 +181,22 @@ def moved(node: exp.Binary) -> exp.Expr:
     interval = node.expression
     if isinstance(interval, exp.Interval) and _unit(interval) in _MONTHS_OF:
         later = written(_AS_THEY_WERE_SET, start=node.this.copy(), at=node.copy(), earliest=first_shown(node.copy()))
-        return in_steady_zone(node, later)
+        return in_steady_zone(_moved_in_utc(node), later)
     by = interval.copy()
     if isinstance(node, exp.Sub):
         by = exp.Neg(this=exp.Paren(this=by))
     start = as_zoned(node.this)
     node.set("this", start)
     later = written(_MOVED, start=start.copy(), by=by, earliest=first_shown(exp.column("to", table="_step")))
-    return in_steady_zone(node, later)
+    return in_steady_zone(_moved_in_utc(node), later)
+
+
+def _moved_in_utc(node: exp.Binary) -> exp.Expr:
+    """A TIMESTAMP that an interval moves, by clocks that are never set: without a time zone DuckDB adds in a tenth of the time."""
+    local = node.copy()
+    local.set("this", local_of_zoned(as_zoned(local.this)))
+    # Infinity has no microseconds.
+    return exp.Coalesce(this=call("MAKE_TIMESTAMPTZ", call("EPOCH_US", local)), expressions=[node])
 
 
 def _unit(interval: exp.Interval) -> str:

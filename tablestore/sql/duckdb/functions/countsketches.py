@@ -60,8 +60,11 @@ def _words_hashed(values: pa.Array) -> pa.Array:
 
 
 def _bytes_hashed(values: pa.Array) -> pa.Array:
+    """The coupons of bytes, and of texts in UTF-8; 0, which is none, for NULL and empty ones."""
     low, high, has_bytes = hashes_of_column(values)
-    return pa.array(_coupons(low, high), pa.int64(), mask=~has_bytes)
+    coupons = _coupons(low, high)
+    coupons *= has_bytes
+    return pa.array(coupons)
 
 
 def _coupons_of(numbers: _I64) -> _I64:
@@ -78,7 +81,7 @@ def _coupons(low: _U64, high: _U64) -> _I64:
     coupons: _I64 = upper.astype(np.float64).view(np.int64)
     coupons >>= 52
     np.subtract(1023 + 32, coupons, out=coupons)
-    for place in np.flatnonzero(upper == 0).tolist():
+    for place in [] if upper.all() else np.flatnonzero(upper == 0).tolist():
         coupons[place] = min(64 - int(high[place]).bit_length(), 62) + 1
     coupons <<= 26
     coupons |= (low & np.uint64(PLACE)).view(np.int64)

@@ -10,8 +10,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tablestore.sql.duckdb.functions.sketchcolumns import flat, starts_of
+from tablestore.sql.duckdb.functions.sketchcolumns import starts_of
 
 _F64: TypeAlias = "npt.NDArray[np.float64]"
 _I64: TypeAlias = "npt.NDArray[np.int64]"
@@ -46,25 +47,25 @@ class _Moments:
         self.count[places], self.average[places], self.second[places] = other.count, other.average, other.second
         self.third[places], self.fourth[places] = other.third, other.fourth
 
-    def take(self, values: _F64) -> None:
-        """Takes one value more in each part."""
-        self.count += 1.0
+    def take(self, values: _F64, count: int, *, is_fourth: bool) -> None:
+        """Takes one value more in each part, of which it is the ``count``-th."""
         delta = values - self.average
-        step = delta / self.count
+        step = delta / count
         squared, squared_step = delta * delta, step * step
         self.average += step
         self.second += delta * (delta - step)
         # In this order: the first digits of what is added and taken away may be the same.
         self.third -= 3.0 * step * self.second
         self.third += delta * (squared - squared_step)
-        self.fourth -= 4.0 * step * self.third
-        self.fourth -= 6.0 * squared_step * self.second
-        self.fourth += delta * (delta * squared - step * squared_step)
+        if is_fourth:
+            self.fourth -= 4.0 * step * self.third
+            self.fourth -= 6.0 * squared_step * self.second
+            self.fourth += delta * (delta * squared - step * squared_step)
 
 
 def skewness(lists: pa.Array) -> pa.Array:
     """The skewness of lists; NULL for no values, and for values that do not differ."""
-    moments = _of_lists(lists)
+    moments = _of_lists(lists, is_fourth=False)
     with np.errstate(all="ignore"):
         values = np.sqrt(moments.count) * moments.third / np.sqrt(moments.second * moments.second * moments.second)
     return _unless_alike(moments, values)
@@ -72,7 +73,7 @@ def skewness(lists: pa.Array) -> pa.Array:
 
 def kurtosis(lists: pa.Array) -> pa.Array:
     """The kurtosis of lists beyond that of a normal distribution; NULL for no values, and for values that do not differ."""
-    moments = _of_lists(lists)
+    moments = _of_lists(lists, is_fourth=True)
     with np.errstate(all="ignore"):
         values = moments.count * moments.fourth / (moments.second * moments.second) - 3.0
     return _unless_alike(moments, values)
@@ -82,16 +83,14 @@ def _unless_alike(moments: _Moments, values: _F64) -> pa.Array:
     return pa.array(values, pa.float64(), mask=(moments.count == 0) | (moments.second == 0))
 
 
-def _of_lists(lists: pa.Array) -> _Moments:
-    rows, listed = flat(lists)
-    values = np.asarray(listed)
-    counts = np.bincount(rows, minlength=len(lists))
+def _of_lists(lists: pa.Array, *, is_fourth: bool) -> _Moments:
+    values, counts = _values_and_counts(lists)
     many = -(-counts // PART)
     of_part = np.repeat(np.arange(len(lists)), many)
     place = np.arange(len(of_part)) - np.repeat(starts_of(many), many)
     sizes = np.minimum(counts[of_part] - PART * place, PART)
     with np.errstate(all="ignore"):
-        parts = _of_parts(values, starts_of(counts)[of_part] + PART * place, sizes)
+        parts = _of_parts(values, starts_of(counts)[of_part] + PART * place, sizes, is_fourth=is_fourth)
         whole = _Moments(*(np.zeros(len(lists)) for _ in range(5)))
         for step in range(int(many.max(initial=0))):
             some = np.flatnonzero(many > step)
@@ -99,15 +98,29 @@ def _of_lists(lists: pa.Array) -> _Moments:
     return whole
 
 
-def _of_parts(values: _F64, starts: _I64, sizes: _I64) -> _Moments:
+def _values_and_counts(lists: pa.Array) -> tuple[_F64, _I64]:
+    """The values of lists one behind the other, without NULLs, and how many each list has."""
+    values = lists.flatten()
+    counts = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
+    if values.null_count:
+        are_null = np.flatnonzero(np.asarray(values.is_null()))
+        counts -= np.bincount(np.searchsorted(np.cumsum(counts), are_null, "right"), minlength=len(counts))
+        values = values.drop_null()
+    return np.asarray(values), counts
+
+
+def _of_parts(values: _F64, starts: _I64, sizes: _I64, *, is_fourth: bool) -> _Moments:
     moments = _Moments(*(np.zeros(len(starts)) for _ in range(5)))
     # The largest come first: those that have one more value are the first ones.
     order = np.argsort(-sizes, kind="stable")
-    ordered = -sizes[order]
-    starts = starts[order]
-    for step in range(int(sizes.max(initial=0))):
-        active = int(np.searchsorted(ordered, -step, "left"))
-        moments.first(active).take(values[starts[:active] + step])
+    ordered = sizes[order]
+    at = starts[order]
+    moments.count[:] = ordered
+    most = int(sizes.max(initial=0))
+    actives = np.searchsorted(-ordered, -np.arange(most), "left").tolist()
+    for count, active in enumerate(actives, 1):
+        moments.first(active).take(values[at[:active]], count, is_fourth=is_fourth)
+        at += 1
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return moments.of(back)

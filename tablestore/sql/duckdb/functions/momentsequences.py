@@ -21,9 +21,9 @@ _DAY = 86_400_000_000
 # As many days as Spark counts on for a month where it looks whether a sequence is too long.
 _LEAST_DAYS = 28
 _BEYOND = "sequence: expected a step from the first end to the last"
-# $0 and $1 are the ends; $2 whether there is no way from one to the other, $3 a count of steps that is enough, $4 an element.
-_LISTED = f"""CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL WHEN $2 THEN ERROR('{_BEYOND}') ELSE
-    LIST_FILTER(LIST_TRANSFORM(RANGE(0, $3), LAMBDA _at: $4), LAMBDA _element: {{is_within}}) END"""
+# $0 and $1 are the ends, and $2 is an element; there may be no way from one end to the other, and a count of steps is enough.
+_LISTED = f"""CASE WHEN $0 IS NULL OR $1 IS NULL THEN NULL WHEN {{has_no_way}} THEN ERROR('{_BEYOND}') ELSE
+    LIST_FILTER(LIST_TRANSFORM(RANGE(0, CAST({{count}} AS BIGINT)), LAMBDA _at: $2), LAMBDA _element: {{is_within}}) END"""
 # A moment that clocks show some months or days later: see ``datetimefunctions``.
 _AS_SET = """LIST_TRANSFORM([STRUCT_PACK(at := :start, to := CAST(CAST(:start AS TIMESTAMP) + :by AS TIMESTAMPTZ))], LAMBDA _step:
     CASE WHEN CAST(_step.at AS TIMESTAMP) - TIMEZONE('UTC', _step.at) = CAST(_step.to AS TIMESTAMP) - TIMEZONE('UTC', _step.to)
@@ -81,25 +81,19 @@ def _by(kind: SqlType, ends: list[exp.Expr], step: _Step) -> exp.Expr:
         text = f"CASE WHEN $0 = $1 THEN [$0] WHEN $0 IS NOT NULL AND $1 IS NOT NULL THEN ERROR('{_BEYOND}') END"
         return from_text(text, first, last)
     is_up = step.length > 0
-    within = "_element <= $1" if is_up else "_element >= $1"
-    no_way = from_text("$0 > $1" if is_up else "$0 < $1", first.copy(), last.copy())
-    # Days more than lie between: clocks may be set forward or back.
-    apart = "ABS($0 - $1) + 1" if kind == DATE else f"ABS(EPOCH_US($0) - EPOCH_US($1)) // {_DAY} + 2"
-    days = from_text(apart, first.copy(), last.copy())
-    span = from_text("ABS(EPOCH_US($0) - EPOCH_US($1))", first.copy(), last.copy())
-    size = abs(step.length)
     if step.months or step.days:
-        count = from_text(f"$0 * CAST({_DAY} AS HUGEINT) // {size} + 2", days)
+        # Days more than lie between: clocks may be set forward or back.
+        days = "ABS($0 - $1) + 1" if kind == DATE else f"ABS(EPOCH_US($0) - EPOCH_US($1)) // {_DAY} + 2"
+        count = f"({days}) * CAST({_DAY} AS HUGEINT) // {abs(step.length)} + 2"
     else:
-        count = from_text(f"$0 // {size} + 1", span)
-    text = _LISTED.format(is_within=within)
-    elements = _elements(kind, first, step)
-    lists = [
-        from_text(text, first.copy(), last.copy(), no_way.copy(), exp.cast(count.copy(), "BIGINT"), element) for element in elements
-    ]
+        count = f"ABS(EPOCH_US($0) - EPOCH_US($1)) // {abs(step.length)} + 1"
+    text = _LISTED.format(
+        has_no_way="$0 > $1" if is_up else "$0 < $1", count=count, is_within="_element <= $1" if is_up else "_element >= $1"
+    )
+    lists = [from_text(text, first.copy(), last.copy(), element) for element in _elements(kind, first, step)]
     # Outside of the lambda, where DuckDB knows the time zone before it reads a row.
     listed = lists[0] if len(lists) == 1 else in_steady_zone(*lists)
-    is_long = exp.GT(this=exp.paren(count), expression=exp.Literal.number(LONGEST))
+    is_long = from_text(f"{count} > {LONGEST}", first, last)
     return refused_where(is_long, f"a sequence of more than {LONGEST} moments", listed)
 
 

@@ -53,9 +53,11 @@ def _words_as_hashes(values: pa.Array) -> _I64:
 
 
 def _bytes_hashed(values: pa.Array) -> pa.Array:
-    """Hashes of bytes, and of texts in UTF-8; NULL for empty ones."""
+    """Hashes of bytes, and of texts in UTF-8; 0, which is none, for NULL and empty ones."""
     low, _, has_bytes = hashes_of_column(values)
-    return pa.array((low >> np.uint64(1)).astype(np.int64), pa.int64(), mask=~has_bytes)
+    low >>= np.uint64(1)
+    low *= has_bytes
+    return pa.array(low.view(np.int64))
 
 
 _HASHES = {

@@ -82,8 +82,7 @@ def _added(terms: _Numbers) -> _Numbers:
 
 def _norms(matrix: _Numbers, degree: float) -> _Numbers:
     if degree == 2:
-        matrix *= matrix
-        return np.sqrt(_added(matrix))
+        return np.sqrt(_added(matrix * matrix))
     sizes = np.abs(matrix)
     return _added(sizes) if degree == 1 else np.max(sizes, axis=1, initial=0.0)
 
@@ -142,16 +141,16 @@ def _normalized(columns: _Vectors, by_degree: "_Degrees") -> pa.Array:
     values = np.zeros(int(ends[-1]), np.float32)
     for rows, length in columns.by_length():
         for some, degree in by_degree(rows) if length else ():
-            norms = _norms(columns.matrix(some, length), degree)
+            matrix = columns.matrix(some, length)
+            norms = _norms(matrix, degree)
             if not norms.all():
                 are_null[some[norms == 0]] = True
-            rows_of_numbers = columns.rows(some, length)
+            matrix /= norms[:, None]
             part = _part_of(ends, some, length)
             if part is None:
-                values[ends[some][:, None] + np.arange(length)] = rows_of_numbers / norms[:, None]
+                values[ends[some][:, None] + np.arange(length)] = matrix
             else:
-                # From floats to floats, divided as doubles: without a matrix of doubles between them.
-                np.divide(rows_of_numbers, norms[:, None], out=values[part].reshape(-1, length), casting="same_kind")
+                values[part].reshape(-1, length)[...] = matrix
     return pa.ListArray.from_arrays(
         pa.array(ends.astype(np.int32)), pa.array(values), type=pa.list_(pa.float32()), mask=pa.array(are_null)
     )
