@@ -68,6 +68,14 @@ def parents(spans: list[ReadableSpan]) -> dict[str, set[str | None]]:
     return below
 
 
+def test_one_merge_from_python_is_one_trace(watched: Watched) -> None:
+    table = watched.table()
+    rows = pa.table({"id": [1], "price": [1.0]}, schema=SCHEMA)
+    spans = watched.spans(lambda: table.merge(rows, on="id").when_matched_update_all().when_not_matched_insert_all().execute())
+    assert len({span.context.trace_id for span in spans}) == 1
+    assert parents(spans)["merge"] == {None} and parents(spans)["commit"] == {"merge"}
+
+
 def test_one_upsert_is_one_trace(watched: Watched) -> None:
     table = watched.table()
     spans = watched.spans(lambda: table.upsert(pa.table({"id": [1, 2], "price": [1.0, 2.0]}, schema=SCHEMA)))

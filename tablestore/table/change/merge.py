@@ -22,6 +22,7 @@ from tablestore.log.port import ChangeLog
 from tablestore.store.context import TableContext
 from tablestore.table.change.mergestatement import Action, Match, MergeClause, MergeStatement, On
 from tablestore.table.write.inputrows import Rows, schema_and_tables
+from tablestore.telemetry.tracing import traced
 from tablestore.types.arrowtypes import fields_from_arrow, says_no_type
 from tablestore.types.conform import conform
 
@@ -77,7 +78,8 @@ class Merge(MergeStatement):
                 "expected a clause of the merge, found none; for example merge(rows, on=…).when_matched_update_all().execute()",
                 kind="merge-clause",
             )
-        return run_merge(self)
+        with traced(self.context.shared.observers.tracer, "merge", self.context.files.root_uri):
+            return run_merge(self)
 
     def _with(self, match: Match, action: Action, values: Mapping[str, Any] | None, predicate: str | None) -> "Merge":
         if any(clause.match == match and clause.predicate is None for clause in self.clauses):
