@@ -37,7 +37,7 @@ class CommitLine:
     keeps_rows: bool
     rows: int | None
     row_change: int | None
-    records: int
+    records: int | None
     schema_id: int
     tags: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ def commit_line(snapshot: Snapshot, tags: tuple[str, ...], branches: tuple[str, 
 
 
 def _changed_records(snapshot: Snapshot) -> int:
-    return max(abs(snapshot.delta_record_count), snapshot.changelog_record_count or 0)
+    return max(abs(snapshot.delta_record_count or 0), snapshot.changelog_record_count or 0)
 
 
 def _counted(table: Table, line: CommitLine) -> CommitLine:

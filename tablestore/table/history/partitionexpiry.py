@@ -112,6 +112,8 @@ def expire_partitions(
 
 def _drop(context: TableContext, log: ChangeLog, choose: Choose, *, dry_run: bool) -> PartitionReport:
     """Drop the partitions that ``choose`` picks, anew in every round of the commit."""
+    # Before anything tells which partitions there are.
+    context.check_sees_all("dropping of partitions")
     latest = context.snapshots.latest()
     sums = summed_files(context.manifests, latest, "partition")
     chosen = choose(sums)
