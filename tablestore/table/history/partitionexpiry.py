@@ -70,7 +70,7 @@ def drop_partitions(
             "overwrite(rows, partition={}) with no rows",
             kind="unknown-partition-column",
         )
-    matches = partition_matcher(context.schema, specs)
+    matches = partition_matcher(context, specs)
     return _drop(context, log, lambda sums: {one.group[0] for one in sums if matches(one.group[0])}, dry_run=dry_run)
 
 

@@ -1,8 +1,8 @@
 """Commits what was written, as one snapshot, and starts what the table does after it.
 
 Every change of rows passes :func:`commit_message`, so that it is the place where rules of a catalog service bound what their caller
-writes: whole rows that are added, or take the place of those of their keys. What would remove, keep or combine stored rows depends on
-rows that the caller does not see.
+writes: whole rows that are added, or take the place of those of their keys. What would remove, keep or combine stored rows depends
+on rows that the caller does not see.
 """
 
 from collections.abc import Callable, Mapping
