@@ -47,7 +47,7 @@ def check_sees_all(service: RestService, call: Call, what: str) -> None:
     """Raise RequestRefused (403) if rules hide rows or columns of the table from the caller. ``what`` needs all of them."""
     table = Resource(call.names["database"], plain_name(call.names["table"]))
     if any(rule.applies_to(call.principal, table) for rule in service.rules()):
-        message = f"rules for queries hide rows or columns of table {table} from {call.principal.name}, and {what} needs all of them"
+        message = f"rules for queries hide rows or columns of {table} from {call.principal.name}, and {what} needs all of them"
         raise RequestRefused(
             ErrorResponse(
                 code=403,

@@ -45,8 +45,8 @@ _OWN_NUMBERS = 2**62
 class StoredValueFiller:
     """Looks up missing columns in the newest snapshot, or in ``pinned``. Reads a newer snapshot once its files have expired.
 
-    ``replaced``: how many rows that add were found by their keys, so far. ``check_may_look``: raises UnsupportedError where its caller
-    does not see all of what is looked up.
+    ``replaced``: how many rows that add were found by their keys, so far. ``check_may_look``: raises UnsupportedError where its
+    caller does not see all of what is looked up.
     """
 
     reader: SplitReader
