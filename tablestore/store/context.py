@@ -222,10 +222,9 @@ class TableContext:
                 kind=RULES_KIND,
             )
 
-    def shown(self, snapshot: Snapshot, *, own: bool = False) -> Snapshot:
-        """The snapshot for its caller's eyes: without numbers of rows where rules hide some of them. Raises as :attr:`view`.
-        ``own``: of the caller's own commit of rows."""
-        return snapshot if self.view is None else without_numbers(snapshot, own=own)
+    def shown(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot for its caller's eyes: without numbers of rows where rules hide some of them. Raises as :attr:`view`."""
+        return snapshot if self.view is None else without_numbers(snapshot)
 
     def shown_latest(self) -> Snapshot | None:
         """The newest snapshot, as :meth:`shown`; None where there is none."""

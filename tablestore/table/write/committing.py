@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidInputError, TablestoreError
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import CommitKind, Snapshot, without_numbers
 from tablestore.format.writecounts import RowCounts
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.options import is_materialized
@@ -129,7 +129,9 @@ def commit_message(
     """
     try:
         ruled = context.ruled()
-        check_adds_whole_rows(ruled, message, effect)
+        hides = ruled.view is not None
+        if hides:
+            check_adds_whole_rows(ruled, message, effect)
     except TablestoreError:
         discard_unnamed(context, message)
         raise
@@ -164,4 +166,4 @@ def commit_message(
         after_write(context, log, committed.snapshot, committed, prepared=origin.prepared, early=early)
     elif early is not None:
         early.ended(landed=False)
-    return None if committed.snapshot is None else ruled.shown(committed.snapshot, own=True)
+    return without_numbers(committed.snapshot, own=True) if hides and committed.snapshot is not None else committed.snapshot
