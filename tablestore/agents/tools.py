@@ -179,12 +179,13 @@ def explain(warehouse: AgentWarehouse, arguments: Mapping[str, Any]) -> dict[str
 def table_history(warehouse: AgentWarehouse, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The newest commits of a table, and what each did."""
     table, most = warehouse.table(arguments["table"]), arguments["limit"]
-    snapshots = table.context.snapshots
+    context = table.context.ruled()
+    snapshots = context.snapshots
     tags: dict[int, list[str]] = {}
     for tag in table.tags():
         tags.setdefault(tag.snapshot.id, []).append(tag.name)
     ids = snapshots.live_ids()
-    read = filter(None, map(snapshots.find, reversed(ids)))
+    read = map(context.shown, filter(None, map(snapshots.find, reversed(ids))))
     commits = [_commit(snapshot, tags.get(snapshot.id, [])[:MOST_COLUMNS]) for snapshot in islice(read, most)]
     return {"table": arguments["table"], "commits": commits, "truncated": len(ids) > most}
 
@@ -195,7 +196,7 @@ def _commit(snapshot: Snapshot, tags: Sequence[str]) -> dict[str, Any]:
         "snapshot_id": snapshot.id,
         "time": iso_time(snapshot.time_millis),
         "operation": snapshot.operation or str(snapshot.commit_kind),
-        "did": snapshot.counts.text,
+        "did": snapshot.counts.text or "unknown",
         "counts": counts,
         "rows": snapshot.rows,
         "schema_id": snapshot.schema_id,

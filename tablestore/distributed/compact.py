@@ -62,7 +62,7 @@ def plan_compaction(table: Table, *, full: bool = False, partitions: Iterable[Ma
     """The buckets of the newest snapshot with something to do. Raises as ``Table.compact`` does."""
     context = table.refresh().context
     context.check_writable()
-    matches = partition_matcher(context.schema, partitions)
+    matches = partition_matcher(context, partitions)
     latest = context.snapshots.latest()
     if latest is None:
         return CompactPlan(full=full, tasks=())

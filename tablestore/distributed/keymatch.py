@@ -49,7 +49,7 @@ class KeyMatch:
         """The number of tasks that are worth while."""
         context = self.pin.open()
         snapshot = self.pin.read_snapshot(context)
-        rows = 0 if snapshot is None else snapshot.total_record_count
+        rows = 0 if snapshot is None else snapshot.stored_records
         return max(min(most, context.settings.total_buckets, rows // _ROWS_OF_A_TASK), 1)
 
 

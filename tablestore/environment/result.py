@@ -250,7 +250,9 @@ def reads_one_snapshot(options: Iterable[str]) -> Notice:
 
 def inserted(snapshot: Snapshot | None) -> Result:
     """The result of an INSERT, which says how many stored rows its rows replaced, where the commit has looked them up."""
-    if snapshot is None or snapshot.commit_kind is not CommitKind.APPEND or snapshot.row_change is None:
+    if snapshot is None or snapshot.commit_kind is not CommitKind.APPEND:
+        return landed(snapshot)
+    if snapshot.row_change is None or snapshot.delta_record_count is None:
         return landed(snapshot)
     replaced = snapshot.delta_record_count - snapshot.row_change
     if replaced <= 0:

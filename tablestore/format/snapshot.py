@@ -24,7 +24,7 @@ from tablestore.format.sealed import (
     refuse_unsealed,
     verify_checksum,
 )
-from tablestore.format.writecounts import COUNTS_PROPERTY, WriteCounts, decode_counts
+from tablestore.format.writecounts import COUNTS_PROPERTY, UNKNOWN_ROWS, WriteCounts, decode_counts, encode_counts
 from tablestore.htmltext import html_card
 from tablestore.timepoint import utc_text, utc_time
 
@@ -60,7 +60,11 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state of a table after one commit. ``uuid`` is the identity of the commit attempt that made it."""
+    """The state of a table after one commit. ``uuid`` is the identity of the commit attempt that made it.
+
+    ``total_record_count``, ``delta_record_count``: the records in files, and the difference to those before; None where rules of a
+    catalog service hide rows from who asked (:func:`without_numbers`), never in a file.
+    """
 
     version: int = SNAPSHOT_VERSION
     uuid: str | None = None
@@ -78,8 +82,8 @@ class Snapshot:
     commit_identifier: int
     commit_kind: CommitKind
     time_millis: int
-    total_record_count: int
-    delta_record_count: int
+    total_record_count: int | None
+    delta_record_count: int | None
     changelog_record_count: int | None = None
     watermark: int | None = None
     statistics: str | None = None
@@ -91,6 +95,12 @@ class Snapshot:
     def time(self) -> datetime:
         """The time of the commit, in UTC."""
         return utc_time(self.time_millis)
+
+    @property
+    def stored_records(self) -> int:
+        """The records in its files, as its own file says."""
+        assert self.total_record_count is not None, "what is shown under rules is not what the table is planned by"
+        return self.total_record_count
 
     @property
     def rows(self) -> int | None:
@@ -115,6 +125,8 @@ class Snapshot:
         whatever becomes of the rows, so its text has no change of them.
         """
         rows, change = self.rows, self.row_change
+        if self.total_record_count is None or self.delta_record_count is None:
+            return "rows unknown"
         if rows is None and change is None:
             records = f"{self.total_record_count:,} records in files"
             return records if self.operation in _CHANGES_OF_ROWS else f"{records} ({self.delta_record_count:+,})"
@@ -141,6 +153,27 @@ class Snapshot:
                 "commit user": self.commit_user,
             },
         )
+
+
+def without_numbers(snapshot: Snapshot, *, own: bool = False) -> Snapshot:
+    """The snapshot as it is shown to who does not see all rows: no number in it tells of rows that are hidden.
+
+    ``own``: of the commit of who sees it, who has only added rows; how many these were stays.
+    """
+    counts = snapshot.counts
+    rows = UNKNOWN_ROWS._replace(affected=counts.rows_affected) if own else UNKNOWN_ROWS
+    files = (counts.files_added, counts.bytes_added), (counts.files_removed, counts.bytes_removed)
+    properties = {key: value for key, value in snapshot.properties.items() if key not in (ROWS_PROPERTY, ROW_CHANGE_PROPERTY)}
+    if COUNTS_PROPERTY in properties:
+        properties[COUNTS_PROPERTY] = encode_counts(rows, *files)
+    return replace(
+        snapshot,
+        total_record_count=None,
+        delta_record_count=None,
+        changelog_record_count=None,
+        statistics=None,
+        properties=properties,
+    )
 
 
 # Stored, never renamed. The order is the order in the file. Each with its attribute and how it is read, None where that takes more.

@@ -79,7 +79,7 @@ def together(many: Iterable[WriteCounts]) -> WriteCounts:
     return WriteCounts(**sums)
 
 
-def encode_counts(rows: RowCounts, added: tuple[int, int], removed: tuple[int, int]) -> str:
+def encode_counts(rows: RowCounts, added: tuple[int | None, int | None], removed: tuple[int | None, int | None]) -> str:
     """The text of the property. ``added``, ``removed``: the number of files, and their bytes."""
     counts = (rows.affected, rows.inserted, rows.updated, rows.deleted, added[0], removed[0], added[1], removed[1])
     stored: dict[str, int | None] = {}

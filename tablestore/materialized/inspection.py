@@ -14,7 +14,7 @@ from tablestore.environment.source import Source
 from tablestore.materialized.declaring import explain_materialized
 from tablestore.materialized.due import due, materialized_tables
 from tablestore.materialized.freshness import LogicalRefreshMode
-from tablestore.materialized.lasterror import last_error
+from tablestore.materialized.lasterror import shown_error
 from tablestore.materialized.materializedtable import default_constraint
 from tablestore.materialized.refreshing import last_refresh, wall_time, zone_of
 from tablestore.materialized.storing import StoredTable, find_materialized, read_stored
@@ -51,7 +51,7 @@ def describe(session: Session, statement: Describe, source: Source) -> Result:
 
     def more(path: ObjectPath, table: Table) -> Details:
         if is_materialized(table.options()):
-            yield from _details(read_stored(path, table), session.clock.now_ms())
+            yield from _details(session, read_stored(path, table))
 
     return describe_any(session, statement, source, more)
 
@@ -64,7 +64,7 @@ def explain(session: Session, statement: Explain, source: Source, parameters: Pa
     return explain_others(session, statement, source, parameters)
 
 
-def _details(stored: StoredTable, now_ms: int) -> Details:
+def _details(session: Session, stored: StoredTable) -> Details:
     definition, upkeep, last, zone = stored.definition, stored.upkeep, last_refresh(stored), zone_of(stored)
     yield "original-query", "String", definition.original_query
     yield "expanded-query", "String", definition.expanded_query
@@ -78,9 +78,9 @@ def _details(stored: StoredTable, now_ms: int) -> Details:
     yield "last-refresh", "Timestamp", None if last is None else wall_time(last.at_ms, zone)
     yield "last-refresh-mode", "String", None if last is None else last.mode
     yield "last-refresh-reason", "String", None if last is None else last.reason
-    when = due(stored, last, now_ms)
+    when = due(stored, last, session.clock.now_ms())
     yield "refresh-due", "Timestamp", None if when is None else wall_time(when, zone)
-    error = last_error(stored)
+    error = shown_error(session, stored)
     yield "last-error", "String", None if error is None else error.message
     yield "last-error-time", "Timestamp", None if error is None else wall_time(error.at_ms, zone)
 

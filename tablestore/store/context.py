@@ -14,7 +14,7 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.errors import ConflictError, FormatError, NotFoundError, UnsupportedError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import CREATIONS_DIR, MAIN_BRANCH, schema_path
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import Snapshot, without_numbers
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.diskcache import user_cache
 from tablestore.io.filestore import FileStore
@@ -224,6 +224,15 @@ class TableContext:
                 "them; let somebody do it who sees them",
                 kind=RULES_KIND,
             )
+
+    def shown(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot for its caller's eyes: without numbers of rows where rules hide some of them. Raises as :attr:`view`."""
+        return snapshot if self.view is None else without_numbers(snapshot)
+
+    def shown_latest(self) -> Snapshot | None:
+        """The newest snapshot, as :meth:`shown`; None where there is none."""
+        latest = self.snapshots.latest()
+        return None if latest is None else self.shown(latest)
 
     def _fetched(self) -> ReadRules:
         from tablestore.io.service.tablerules import fetch_rules

@@ -5,15 +5,20 @@ from typing import Any
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import decode_row
+from tablestore.store.context import TableContext
 from tablestore.types.partitionspec import PartitionSpecs, partition_values
-from tablestore.types.schema import TableSchema
 
 
-def partition_matcher(schema: TableSchema, partitions: Iterable[Mapping[str, Any]] | None) -> Callable[[bytes], bool]:
-    """A function that is true for the serialised partitions given by some or all of their values; None: for all."""
+def partition_matcher(context: TableContext, partitions: Iterable[Mapping[str, Any]] | None) -> Callable[[bytes], bool]:
+    """A function that is true for the serialised partitions given by some or all of their values; None: for all.
+
+    Raises InvalidInputError, and UnsupportedError where rules of a catalog service hide rows: what becomes of a named partition
+    tells whether it is there.
+    """
     if partitions is None:
         return lambda partition: True
-    chosen = list(partitions)
+    context.check_sees_all("work on partitions that you name")
+    schema, chosen = context.schema, list(partitions)
     if isinstance(partitions, Mapping) or not all(isinstance(partition, Mapping) for partition in chosen):
         raise InvalidInputError(
             f"expected a list of partitions such as [{{'day': 'mon'}}], found {partitions!r:.100}; put a single one into a list",

@@ -492,8 +492,9 @@ class Table(Maintenance):
     # -- looking around
 
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """The retained snapshots, oldest first."""
-        return self._present.snapshots.retained()
+        """The retained snapshots, oldest first; without numbers of rows where rules of a catalog service hide some of them."""
+        context = self._present.ruled()
+        return tuple(map(context.shown, context.snapshots.retained()))
 
     def files(self) -> pa.Table:
         """The live data files of the newest snapshot."""

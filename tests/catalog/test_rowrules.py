@@ -1,5 +1,6 @@
 """Rules of a catalog service: every way in which rows of a table come out shows what a caller may see, and nothing else."""
 
+import json
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,12 +14,14 @@ import pyarrow.compute as pc
 import pytest
 
 import tablestore as ts
+from tablestore.agents.tools import AgentWarehouse, describe_table, table_history
 from tablestore.distributed.read import ReadTask, pin_read, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.stream.streamoffset import START
 from tablestore.distributed.stream.streamplanner import StreamPlanner
 from tablestore.distributed.stream.streamrequest import StreamRequest
 from tablestore.distributed.stream.streamtask import StreamTask, read_stream_task
+from tablestore.distributed.write import commit_messages, prepare_write, write_partition
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.writecounts import COUNT_NAMES
 from tablestore.server.access.queryrules import QueryRule
@@ -27,6 +30,7 @@ from tablestore.store.scan.violations import check_rows
 from tablestore.table.read.scan import Scan
 from tablestore.types.evolution import schemachanges as to
 from tablestore.types.filter.constraints import parse_constraint
+from tests.support.commandline import run_command
 from tests.support.servers.serverthread import RuledService, ruled_service
 
 ORDERS = Resource("shop", "orders")
@@ -711,6 +715,9 @@ def test_upkeep_by_a_restricted_writer_keeps_hidden_rows(both: Scene) -> None:
     table = both.service.catalog("writer").table("shop.orders")
     assert isinstance(table, ts.Table)
     table.compact(full=True)
+    # Whether a partition that is named is there is not told.
+    with pytest.raises(ts.UnsupportedError, match="partitions that you name"):
+        table.compact(full=True, partitions=[{"region": "us"}])
     assert by_id(both.beside.refresh().to_arrow().to_pylist()) == plain and by_id(table.to_arrow().to_pylist()) == both.expected
 
 
@@ -739,3 +746,237 @@ def test_a_materialized_table_is_made_and_refreshed_by_who_sees_all(both: Scene)
         # It has rows of its own, which the rule of its source says nothing about.
         assert env.execute_sql("SELECT count(*) AS n FROM shop.m").to_arrow()["n"].to_pylist() == [6]
         env.execute_sql("DROP MATERIALIZED TABLE shop.m")
+
+
+# ---- no write reads, removes or tells of what its writer does not see
+
+
+def salaries(service: RuledService, tmp_path: Path, rule: QueryRule, **how: Any) -> tuple[ts.Table, ts.Table]:
+    """A table with a hidden row of id 2 and salaries that may be masked: beside the service, and as a restricted writer has it."""
+    columns = "id BIGINT, region STRING, salary BIGINT, cap BIGINT"
+    beside = ts.open_catalog(str(tmp_path / "wh")).create_table("shop.orders", columns, primary_key=["id"], **how)
+    beside.upsert([{"id": 1, "region": "eu", "salary": 10, "cap": 100}, {"id": 2, "region": "us", "salary": 777, "cap": 888}])
+    service.rules.append(rule)
+    table = service.catalog("writer").table("shop.orders")
+    assert isinstance(table, ts.Table)
+    return beside, table
+
+
+EU = replace(FILTER, row_filter="region = 'eu'")
+NO_SALARY = replace(FILTER, row_filter=None, column_masks=(("salary", None),))
+
+
+@pytest.mark.parametrize("hiding", [EU, NO_SALARY], ids=["filter", "mask"])
+def test_a_restricted_writer_keeps_no_stored_values(service: RuledService, tmp_path: Path, hiding: QueryRule) -> None:
+    beside, table = salaries(service, tmp_path, hiding, checks={"c": "salary < cap"})
+    before = beside.to_arrow()
+    for row in ({"id": 2, "cap": 0}, {"id": 2, "region": "eu"}, {"id": 99, "region": "eu", "cap": 1}):
+        with pytest.raises(ts.UnsupportedError, match="a row that keeps stored values") as refused:
+            table.upsert([row], missing_columns="keep")
+        assert refused.value.kind == "query-rules" and "777" not in str(refused.value)
+    assert beside.refresh().to_arrow().equals(before)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"merge-engine": "partial-update"},
+        {"merge-engine": "aggregation", "fields.salary.aggregate-function": "sum"},
+        {"merge-engine": "first-row", "bucket": "1"},
+        {"sequence.field": "cap"},
+    ],
+    ids=lambda options: "+".join(options.values()),
+)
+def test_a_write_whose_outcome_depends_on_stored_rows_is_refused(
+    service: RuledService, tmp_path: Path, options: dict[str, str]
+) -> None:
+    beside, table = salaries(service, tmp_path, EU, options=options)
+    before = len(beside.refresh().snapshots())
+    files = set(Path(beside.location).rglob("data-*"))
+    with pytest.raises(ts.UnsupportedError, match="depends on stored rows"):
+        table.upsert([{"id": 2, "region": "eu", "salary": None, "cap": None}])
+    assert len(beside.refresh().snapshots()) == before and set(Path(beside.location).rglob("data-*")) == files
+
+
+def test_a_restricted_writer_removes_no_row_by_its_kind(service: RuledService, tmp_path: Path) -> None:
+    beside, table = salaries(service, tmp_path, EU)
+    for kind in ("-D", "-U"):
+        change = pa.table({"id": [2], "region": ["us"], "salary": [777], "cap": [888], "_row_kind": [kind]})
+        with pytest.raises(ts.UnsupportedError, match="removes rows"):
+            table.write_changes(change)
+        # Tasks in other processes, which their driver commits.
+        job = prepare_write(table, spec_of(table))
+        with pytest.raises(ts.UnsupportedError, match="removes rows"):
+            commit_messages(table, [write_partition(job, change.to_batches(), 0)])
+    added = table.write_changes(pa.table({"id": [3], "region": ["us"], "salary": [1], "cap": [2], "_row_kind": ["+I"]}))
+    assert added is not None and beside.refresh().scan().count() == 3
+    assert len(list(Path(beside.location).rglob("data-*"))) == beside.files().num_rows
+
+
+def test_a_restricted_writer_removes_no_row_by_a_column_of_kinds(service: RuledService, tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path / "wh"))
+    beside = catalog.create_table(
+        "shop.orders", "id BIGINT, region STRING, op STRING", primary_key="id", options={"rowkind.field": "op"}
+    )
+    beside.upsert([{"id": 2, "region": "us", "op": "+I"}])
+    service.rules.append(EU)
+    table = service.catalog("writer").table("shop.orders")
+    assert isinstance(table, ts.Table)
+    with pytest.raises(ts.UnsupportedError, match="removes rows"):
+        table.upsert([{"id": 2, "region": "us", "op": "-D"}])
+    assert beside.refresh().scan().count() == 1
+
+
+def test_a_restricted_writer_returns_to_no_older_rows_and_drops_no_partition(service: RuledService, tmp_path: Path) -> None:
+    scene = scene_of(service, tmp_path, BOTH, "partitioned")
+    scene.beside.create_branch("b", snapshot_id=1)
+    table = service.catalog("writer").table("shop.orders")
+    assert isinstance(table, ts.Table)
+    before = len(scene.beside.snapshots())
+    changes: list[Callable[[], object]] = [
+        lambda: table.drop_partitions([{"region": "us"}]),
+        lambda: table.drop_partitions([{"region": "us"}], dry_run=True),
+        lambda: table.drop_partitions([{"region": "zz"}], dry_run=True),
+        lambda: table.expire_partitions(1, dry_run=True),
+        lambda: table.expire_partitions(1),
+        lambda: table.rollback_to(1),
+        lambda: table.fast_forward("b", discard_newer=True),
+        lambda: table.rescale(3),
+    ]
+    for change in changes:
+        with pytest.raises(ts.UnsupportedError, match="rules of its catalog service"):
+            change()
+    with scene.environment("writer") as env:
+        for statement in (
+            "ALTER TABLE shop.orders DROP PARTITION (region = 'us')",
+            "ALTER TABLE shop.orders DROP IF EXISTS PARTITION (region = 'zz')",
+            "RESTORE TABLE shop.orders TO VERSION AS OF 1",
+        ):
+            with pytest.raises(ts.UnsupportedError, match="rules of its catalog service"):
+                env.execute_sql(statement)
+    assert len(scene.beside.refresh().snapshots()) == before and scene.beside.options()["bucket"] == "1"
+
+
+def test_a_table_that_its_owner_does_not_see_whole_is_not_replaced(service: RuledService, tmp_path: Path) -> None:
+    scene = scene_of(service, tmp_path, replace(BOTH, roles=()))
+    plain = by_id(scene.beside.to_arrow().to_pylist())
+    with scene.environment("owner") as env, pytest.raises(ts.UnsupportedError, match="rules of its catalog service"):
+        env.execute_sql("CREATE OR REPLACE TABLE shop.orders AS SELECT * FROM shop.orders")
+    assert by_id(scene.beside.refresh().to_arrow().to_pylist()) == plain
+
+
+# ---- numbers, lists and errors
+
+
+def test_a_commit_says_what_its_writer_wrote_and_not_what_was_there(service: RuledService, tmp_path: Path) -> None:
+    _, table = salaries(service, tmp_path, EU)
+    row = {"region": "eu", "salary": 1, "cap": 2}
+    hidden, absent = table.upsert([{"id": 2, **row}]), table.upsert([{"id": 99, **row}])
+    assert hidden is not None and absent is not None
+    for landed in (hidden, absent):
+        assert landed.counts.text == "1 row written" and landed.counts.rows_inserted is landed.counts.rows_updated is None
+        assert landed.rows is landed.row_change is landed.total_record_count is landed.delta_record_count is None
+        assert landed.size_text == "rows unknown" and "rows unknown" in repr(landed)
+    with ts.TableEnvironment.create(service.options("writer"), engine="duckdb") as env:
+        results = [env.execute_sql(f"INSERT INTO shop.orders VALUES ({n}, 'us', 1, 2)").to_arrow() for n in (1, 98)]
+    assert [result.drop_columns(["snapshot_id"]) for result in results[:1]] == [results[1].drop_columns(["snapshot_id"])]
+
+
+def test_snapshots_and_tags_come_without_numbers_of_rows(scene: Scene) -> None:
+    seen = scene.seen
+    read = seen.scan().snapshot
+    assert read is not None
+    for snapshot in (read, *seen.snapshots(), *(tag.snapshot for tag in seen.tags())):
+        counts = snapshot.counts
+        assert counts.rows_affected is counts.rows_inserted is counts.rows_updated is counts.rows_deleted is None
+        assert snapshot.rows is snapshot.row_change is snapshot.total_record_count is snapshot.changelog_record_count is None
+        assert not any(key.startswith(("tablestore.rows", "tablestore.row-change")) for key in snapshot.properties)
+    assert scene.beside.snapshots()[-1].total_record_count
+    warehouse = AgentWarehouse(catalog=scene.service.catalog("reader"))
+    commits = table_history(warehouse, {"table": "shop.orders", "limit": 20})["commits"]
+    assert commits and all(one["rows"] is None and one["did"] == "unknown" for one in commits)
+    assert not any(name.startswith("rows") for one in commits for name in one["counts"])
+    assert describe_table(warehouse, {"table": "shop.orders"})["rows"] is None
+
+
+def command(scene: Scene, *words: str) -> str:
+    """What a command prints to a reader, in JSON."""
+    storage = [f"--storage={pair}" for pair in ("metastore=rest", f"uri={scene.service.address}", "token=env:READERS_TOKEN")]
+    return run_command(*words, "--warehouse", "lake", *storage, "--json").out
+
+
+def test_commands_leave_out_what_tells_of_hidden_rows(both: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("READERS_TOKEN", "reader")
+    described = json.loads(command(both, "table", "describe", "shop.orders"))
+    assert described["totals"] is described["buckets"] is described["snapshot"]["records"] is None
+    assert [column["name"] for column in described["columns"]] == SCHEMA.names
+    explained = json.loads(command(both, "table", "explain", "shop.orders", "--filter", "id = 2"))
+    assert explained["rules"] == {"masked": ["card", "item", "size"]} and "files" not in explained
+    for words in (["snapshot", "list"], ["snapshot", "show"], ["table", "history"]):
+        printed = json.loads(command(both, *words, "shop.orders", *(["2"] if words[1] == "show" else [])))
+        lines = [printed] if isinstance(printed, dict) and "id" in printed else next(iter(printed.values()))
+        assert lines and all(line.get("rows") is line.get("total_records") is None for line in lines)
+        assert "tablestore.rows" not in str(printed) and "records in files" not in str(printed)
+    (line,) = json.loads(command(both, "table", "list", "shop", "--long"))["tables"]
+    assert line["records"] is None
+
+
+def test_the_service_lists_and_drops_no_partitions_for_who_does_not_see_all(service: RuledService, tmp_path: Path) -> None:
+    scene = scene_of(service, tmp_path, replace(BOTH, roles=()), "partitioned")
+    scene.beside.create_branch("b", snapshot_id=1)
+    client = service.catalog("owner").table("shop.orders").context.main_files.service  # type: ignore[union-attr]
+    before = len(scene.beside.snapshots())
+    where = ("databases", "shop", "tables", "orders")
+    spec = {"specs": [{"region": "us"}], "partitionSpecs": [{"region": "us"}]}
+    requests: list[tuple[str, tuple[str, ...], object]] = [
+        ("GET", ("partitions",), None),
+        ("POST", ("partitions", "list-by-names"), spec),
+        ("POST", ("partitions", "drop"), spec),
+        ("POST", ("rollback",), {"instant": {"type": "snapshot", "snapshotId": 1}}),
+        ("POST", ("branches", "b", "forward"), {}),
+    ]
+    for method, path, body in requests:
+        with pytest.raises(ts.UnsupportedError, match="hide rows or columns") as refused:
+            client.send(method, client.path(*where, *path), body)
+        assert refused.value.kind == "query-rules"
+    assert len(scene.beside.refresh().snapshots()) == before
+    service.rules.clear()
+    assert len(client.get(client.path(*where, "partitions"))["partitions"]) == 2
+
+
+def test_the_error_of_a_refresh_is_told_to_who_sees_all_of_its_sources(both: Scene) -> None:
+    both.service.rules[:] = []
+    with ts.TableEnvironment.create(str(Path(both.beside.location).parents[1]), engine="duckdb") as env:
+        # Over the rest of the path a reader has a role on orders alone.
+        env.execute_sql(
+            "CREATE MATERIALIZED TABLE shop.m FRESHNESS = INTERVAL '1' HOUR REFRESH_MODE = FULL AS "
+            "SELECT id, CAST(card AS INT) AS n FROM shop.orders"
+        )
+        with pytest.raises(ts.TablestoreError, match="Could not convert"):
+            env.execute_sql("ALTER MATERIALIZED TABLE shop.m REFRESH")
+        whole = env.execute_sql("DESCRIBE EXTENDED shop.m").to_arrow().to_pylist()
+        assert "Could not convert" in str(whole)
+    both.service.rules[:] = [replace(BOTH, roles=(), principals=("owner",))]
+    for who, is_told in (("admin", True), ("owner", False)):
+        with both.environment(who) as env:
+            (figures,) = env.freshness("shop")
+            assert figures.error is not None and figures.error.during == "refresh" and figures.error.at_ms
+            told = (figures.error.message, str(env.execute_sql("DESCRIBE EXTENDED shop.m").to_arrow().to_pylist()))
+        for text in told:
+            assert ("Could not convert" in text) is is_told
+            assert is_told or ("InvalidInputError" in text and "for who sees all rows" in text)
+
+
+def test_a_rescale_that_the_service_refuses_leaves_the_table_open_to_writers(service: RuledService, tmp_path: Path) -> None:
+    beside = ts.open_catalog(str(tmp_path / "wh")).create_table("shop.orders", SCHEMA, **TABLES["keyed"])
+    beside.upsert(FIRST)
+    table = service.catalog("reader").table("shop.orders")
+    assert isinstance(table, ts.Table)
+    with pytest.raises(ts.StorageError, match="403"):
+        table.rescale(5)
+    assert beside.refresh().options()["bucket"] == "2"
+    writer = service.catalog("writer").table("shop.orders")
+    assert isinstance(writer, ts.Table) and writer.upsert(SECOND) is not None
+    owner = service.catalog("owner").table("shop.orders")
+    assert isinstance(owner, ts.Table)
+    assert owner.rescale(5).options()["bucket"] == "5" and owner.upsert(FIRST) is not None

@@ -88,7 +88,8 @@ def list_snapshots(
 @command(app, "show", "tablestore snapshot show shop.orders 7")
 def show_snapshot(session: CommandRun, name: TableName, snapshot_id: SnapshotArgument) -> None:
     """Show one snapshot with the files of its metadata and its properties."""
-    snapshot = session.table(name).context.snapshots.live(snapshot_id)
+    context = session.table(name).context
+    snapshot = context.shown(context.snapshots.live(snapshot_id))
     document: dict[str, Any] = {
         **_record(snapshot),
         "identifier": snapshot.commit_identifier,
@@ -198,7 +199,7 @@ def _record(snapshot: "ts.Snapshot") -> dict[str, Any]:
         "changelog_records": snapshot.changelog_record_count,
         "schema_id": snapshot.schema_id,
         "user": snapshot.commit_user,
-        "did": snapshot.counts.text,
+        "did": snapshot.counts.text or "unknown",
         **asdict(snapshot.counts),
     }
 

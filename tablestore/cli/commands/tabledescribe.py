@@ -38,6 +38,7 @@ _COLUMNS = (
     OutputColumn("comment", "comment"),
 )
 DRAWN_BUCKETS = 8
+_HIDDEN_SIZE = "unknown, and no picture: rules of the catalog service hide rows or columns from you"
 SVG_WIDTH = 120
 
 
@@ -61,15 +62,20 @@ def describe(
 
     table = session.table(name)
     context = table.context
-    latest = context.snapshots.latest()
-    pictures = describe_buckets(context, latest)
+    latest = context.shown_latest()
+    # A picture tells of files in which there are hidden rows.
+    hides = context.view is not None
+    if hides and svg is not None:
+        context.check_sees_all("a picture of its buckets")
+    pictures = () if hides else describe_buckets(context, latest)
     drawn, left = _chosen(pictures, every), upkeep(context, lambda: table.change_log)
     if svg is not None:
         _write_svg(svg, f"{table.name}, snapshot {latest.id if latest else 'none'}", drawn, keyed=bool(table.primary_key))
     if session.out.as_json:
-        session.out.document(_document(table, latest, pictures, left))
+        document = _document(table, latest, pictures, left)
+        session.out.document({**document, "totals": None, "buckets": None} if hides else document)
         return
-    _facts(session, table, latest, pictures, left)
+    _facts(session, table, latest, None if hides else pictures, left)
     session.out.show(Text(""))
     _columns(session, table)
     if drawn:
@@ -163,9 +169,13 @@ def _totals(pictures: "Sequence[BucketPicture]") -> dict[str, int]:
 
 
 def _facts(
-    session: CommandRun, table: "ts.Table", latest: "ts.Snapshot | None", pictures: "Sequence[BucketPicture]", left: "UpkeepReport"
+    session: CommandRun,
+    table: "ts.Table",
+    latest: "ts.Snapshot | None",
+    pictures: "Sequence[BucketPicture] | None",
+    left: "UpkeepReport",
 ) -> None:
-    totals = _totals(pictures)
+    totals = _totals(pictures or ())
     debt, due, buckets = totals["debt_bytes"], human_bytes(totals["due_bytes"]), totals["due_buckets"]
     facts = {
         "name": table.name,
@@ -175,9 +185,11 @@ def _facts(
         "partition_by": ", ".join(table.partition_by) or None,
         **_materialized(table),
         "snapshot": None if latest is None else f"{latest.id}, {latest.commit_kind} {session.out.age(latest.time_millis)}",
-        "size": f"{human_bytes(totals['bytes'])} in {totals['files']} file(s) of {totals['buckets']} bucket(s), "
+        "size": _HIDDEN_SIZE
+        if pictures is None
+        else f"{human_bytes(totals['bytes'])} in {totals['files']} file(s) of {totals['buckets']} bucket(s), "
         f"{totals['rows']:,} rows stored",
-        "merging": None if not table.primary_key or latest is None else f"a read merges up to {totals['read_merges']} run(s)",
+        "merging": f"a read merges up to {totals['read_merges']} run(s)" if table.primary_key and latest and pictures else None,
         "debt": f"{human_bytes(debt)} to rewrite until nothing is merged: tablestore compact --full {table.name}" if debt else None,
         "due": f"{due} of that in {buckets} bucket(s) now: tablestore compact {table.name}" if buckets else None,
         "undone": "\n".join(

@@ -143,12 +143,14 @@ def explain(
 ) -> None:
     """Say what a read would do: manifests, files and splits, read and left out."""
     scan = _scan(session.table(name), columns, filter, snapshot, tag, timestamp)
-    scan.context.check_sees_all("the plan of a read")
+    read = {"snapshot_id": scan.snapshot_id, "columns": list(scan.columns), "filter": filter}
+    if (view := scan.context.view) is not None:
+        # Which files a filter leaves tells of rows in them that are hidden.
+        session.out.done({**read, "rules": {"masked": sorted(view.masks)}}, scan.explain())
+        return
     plan = scan.plan
     document = {
-        "snapshot_id": scan.snapshot_id,
-        "columns": list(scan.columns),
-        "filter": filter,
+        **read,
         "manifests": {"read": plan.manifests_read, "total": plan.manifests_total},
         "files": {"read": plan.file_count, "total": plan.files_total},
         "merged_files": plan.merged_files,

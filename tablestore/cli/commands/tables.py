@@ -142,10 +142,11 @@ def drop_table(
         return
     if is_materialized(table.options()):
         raise materialized_stays(parse_identifier(name), f"DROP MATERIALIZED TABLE {name}")
-    latest = table.context.snapshots.latest()
+    latest = table.context.shown_latest()
     rows = latest.total_record_count if latest else 0
     plan = {"table": table.name, "location": table.location, "records": rows, "snapshots": len(table.snapshots())}
-    sentence = f"Drops {table.name} in {table.location} with {len(table.snapshots())} snapshot(s) and {rows:,} stored record(s)."
+    stored = "an unknown number of" if rows is None else f"{rows:,}"
+    sentence = f"Drops {table.name} in {table.location} with {len(table.snapshots())} snapshot(s) and {stored} stored record(s)."
     session.confirm(yes, sentence, plan)
     catalog.drop_table(name)
     session.out.done({"dropped": table.name}, f"Dropped {table.name}.")
@@ -218,7 +219,7 @@ def _summary(catalog: "ts.Catalog", name: str) -> dict[str, Any]:
     """One line of ``table list --long``; a table that cannot be opened is listed with the reason."""
     try:
         table = catalog.table(name)
-        latest = table.context.snapshots.latest()
+        latest = table.context.shown_latest()
     except ts.TablestoreError as error:
         return {"name": name, "error": safe(error)}
     return {

@@ -43,14 +43,8 @@ HISTORY_SCHEMA = pa.schema(
 
 def describe_history(session: Session, statement: DescribeHistory, source: Source) -> Result:
     """The snapshots of a managed table, or of a branch of one. Raises NotFoundError, InvalidInputError for anything else."""
-    context = session.table(statement.path, "DESCRIBE HISTORY", source).context.still_there()
-    rows = map(_row, islice(_newest_first(context), statement.limit))
-    return records(HISTORY_SCHEMA, rows if context.view is None else map(_without_counts, rows))
-
-
-def _without_counts(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same without numbers of rows, among which there are hidden ones."""
-    return {name: None if name.startswith(("rows", "records")) else value for name, value in row.items()}
+    context = session.table(statement.path, "DESCRIBE HISTORY", source).context.still_there().ruled()
+    return records(HISTORY_SCHEMA, map(_row, map(context.shown, islice(_newest_first(context), statement.limit))))
 
 
 def _newest_first(context: TableContext) -> Iterator[Snapshot]:

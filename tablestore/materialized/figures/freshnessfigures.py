@@ -17,7 +17,7 @@ from tablestore.materialized.due import materialized_tables
 from tablestore.materialized.expansion import sources_of
 from tablestore.materialized.freshness import RefreshMode
 from tablestore.materialized.incremental.refreshcursor import RefreshCursor, parse_cursor, stored_cursor
-from tablestore.materialized.lasterror import LastError, last_error
+from tablestore.materialized.lasterror import LastError, shown_error
 from tablestore.materialized.materializedtable import RefreshStatus
 from tablestore.materialized.refreshing import RefreshNote, note_in
 from tablestore.materialized.storing import StoredTable, read_stored
@@ -41,7 +41,7 @@ class PastRefresh:
     reason: str | None
     rows_in: int | None
     rows_out: int | None
-    rows_more: int
+    rows_more: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def figures_of_table(session: Session, path: ObjectPath, table: Table, now_ms: i
         target_ms=stored.definition.freshness.millis,
         lag_ms=_lag(session, stored, now_ms),
         last=next(past_refreshes(stored), None),
-        error=last_error(stored),
+        error=shown_error(session, stored),
     )
 
 
@@ -107,13 +107,14 @@ def figures_of_path(session: Session, database: str, name: str) -> FreshnessFigu
 
 def past_refreshes(stored: StoredTable) -> Iterator[PastRefresh]:
     """The refreshes whose snapshots are still there, newest first."""
-    snapshots = stored.table.context.snapshots
+    context = stored.table.context.ruled()
+    snapshots = context.snapshots
     for number in reversed(snapshots.live_ids()):
         snapshot = snapshots.find(number)
         note = note_in(snapshot)
         # A compaction keeps the note of the rows that it compacts.
         if snapshot is not None and note is not None and not snapshot.commit_kind.keeps_rows:
-            yield _past(snapshot, note)
+            yield _past(context.shown(snapshot), note)
 
 
 def _past(snapshot: Snapshot, note: RefreshNote) -> PastRefresh:
@@ -123,8 +124,8 @@ def _past(snapshot: Snapshot, note: RefreshNote) -> PastRefresh:
         took_ms=max(0, snapshot.time_millis - note.at_ms),
         mode=note.mode,
         reason=note.reason,
-        rows_in=note.rows_in,
-        rows_out=note.rows_out,
+        rows_in=None if snapshot.delta_record_count is None else note.rows_in,
+        rows_out=None if snapshot.delta_record_count is None else note.rows_out,
         rows_more=snapshot.delta_record_count,
     )
 

@@ -146,6 +146,8 @@ def history_chart(history: Sequence[PastRefresh]) -> HtmlText:
 
 
 def _rows(one: PastRefresh) -> str:
+    if one.rows_more is None:
+        return "rows unknown"
     if one.rows_out is None:
         return f"{one.rows_more:+,} rows"
     return f"{one.rows_in or 0:,} rows in, {one.rows_out:,} out"

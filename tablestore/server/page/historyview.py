@@ -37,7 +37,7 @@ class CommitLine:
     keeps_rows: bool
     rows: int | None
     row_change: int | None
-    records: int
+    records: int | None
     schema_id: int
     tags: tuple[str, ...] = ()
     branches: tuple[str, ...] = ()
@@ -79,7 +79,8 @@ def view_history(context: PageContext) -> HistoryView:
         raise NotFoundError(f"there is no page {page}", kind="no-such-page")
     tags, branches = _tags(table), _branches(table)
     lines, budget = [], MOST_COUNTED
-    for snapshot in filter(None, map(table.context.snapshots.find, chosen)):
+    inside = table.context.ruled()
+    for snapshot in map(inside.shown, filter(None, map(inside.snapshots.find, chosen))):
         line = commit_line(snapshot, tags.get(snapshot.id, ()), branches.get(snapshot.id, ()))
         if not line.keeps_rows and 0 < _changed_records(snapshot) <= budget:
             budget -= _changed_records(snapshot)
@@ -97,9 +98,11 @@ def view_changes(context: PageContext) -> ChangesView:
     InvalidInputError."""
     table, page = context.table(), context.number("page")
     text = context.names["snapshot"]
-    snapshot = table.context.snapshots.find(int(text)) if is_number(text) and int(text) < 2**62 else None
+    inside = table.context.ruled()
+    snapshot = inside.snapshots.find(int(text)) if is_number(text) and int(text) < 2**62 else None
     if snapshot is None or page > MOST_CHANGE_PAGES:
         raise NotFoundError(f"{table.name} has no snapshot {text:.40} any more", kind="no-such-snapshot")
+    snapshot = inside.shown(snapshot)
     line = commit_line(snapshot, _tags(table).get(snapshot.id, ()), _branches(table).get(snapshot.id, ()))
     kinds, rows, has_next = _change_rows(table, snapshot, page)
     return ChangesView(
@@ -133,7 +136,7 @@ def commit_line(snapshot: Snapshot, tags: tuple[str, ...], branches: tuple[str, 
 
 
 def _changed_records(snapshot: Snapshot) -> int:
-    return max(abs(snapshot.delta_record_count), snapshot.changelog_record_count or 0)
+    return max(abs(snapshot.delta_record_count or 0), snapshot.changelog_record_count or 0)
 
 
 def _counted(table: Table, line: CommitLine) -> CommitLine:

@@ -102,7 +102,7 @@ def view_table(context: PageContext) -> TableView:
     """The first page of the table that the path names. Raises NotFoundError, FormatError, StorageError."""
     table, database, name = context.table(), context.names["database"], context.names["table"]
     inside = table.context
-    latest = inside.snapshots.latest()
+    latest = inside.shown_latest()
     sums = summed_files(inside.manifests, latest, "partition")
     files = sum(one.files for one in sums)
     counted = read_statistics(inside, latest)

@@ -1,5 +1,9 @@
-"""Answers what a client may reach of a table: keys to its storage, and the rows and columns that its user sees."""
+"""Answers what a client may reach of a table: keys to its storage, and the rows and columns that its user sees.
 
+What the service itself tells or does by rows of a table is refused to whom rules hide some of them, as its client refuses it.
+"""
+
+from tablestore.errors import UnsupportedError
 from tablestore.server.access.queryrules import query_auth
 from tablestore.server.access.roles import Resource
 from tablestore.server.protocol.errorresponse import ErrorResponse, RequestRefused, ResourceType, missing
@@ -37,3 +41,19 @@ def auth_table_query(service: RestService, call: Call) -> dict[str, object]:
         )
     resource = Resource(call.names["database"], plain_name(call.names["table"]))
     return query_auth(service.rules(), call.principal, resource, table.table_schema, columns).to_json()
+
+
+def check_sees_all(service: RestService, call: Call, what: str) -> None:
+    """Raise RequestRefused (403) if rules hide rows or columns of the table from the caller. ``what`` needs all of them."""
+    table = Resource(call.names["database"], plain_name(call.names["table"]))
+    if any(rule.applies_to(call.principal, table) for rule in service.rules()):
+        message = f"rules for queries hide rows or columns of {table} from {call.principal.name}, and {what} needs all of them"
+        raise RequestRefused(
+            ErrorResponse(
+                code=403,
+                message=message,
+                resource_type=ResourceType.TABLE,
+                resource_name=call.names["table"],
+                error=UnsupportedError(message, kind="query-rules"),
+            )
+        )

@@ -2,6 +2,7 @@
 
 from tablestore.server.protocol.errorresponse import ErrorResponse, RequestRefused
 from tablestore.server.protocol.exchange import Call, understood
+from tablestore.server.protocol.restaccess import check_sees_all
 from tablestore.server.protocol.restservice import RestService
 
 
@@ -31,4 +32,5 @@ def rename_branch(service: RestService, call: Call) -> None:
 
 def forward_branch(service: RestService, call: Call) -> None:
     """Gives the table the state of a branch, whatever was committed to the table since the branch began: as the protocol has it."""
+    check_sees_all(service, call, "a return to other rows")
     service.table(call.names).fast_forward(call.names["branch"], discard_newer=True)

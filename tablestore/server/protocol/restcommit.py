@@ -172,7 +172,7 @@ def _is_base(latest: Snapshot | None, prepared: PreparedCommit) -> bool:
     if prepared.base_uuid is not None:
         return prepared.base_uuid == latest.uuid
     # Clients before Paimon 2 do not say. What they count on shows a table that was rolled back and went on meanwhile.
-    return prepared.snapshot.total_record_count - prepared.snapshot.delta_record_count == latest.total_record_count
+    return prepared.snapshot.stored_records - (prepared.snapshot.delta_record_count or 0) == latest.stored_records
 
 
 def _check_files(context: TableContext, snapshot: Snapshot) -> None:

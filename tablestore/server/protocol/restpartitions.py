@@ -12,6 +12,7 @@ from tablestore.format.partitiontext import partition_value_text
 from tablestore.server.protocol.errorresponse import ErrorResponse, RequestRefused, bad_request
 from tablestore.server.protocol.exchange import Call, json_flag, json_items
 from tablestore.server.protocol.listpages import matching, page_of
+from tablestore.server.protocol.restaccess import check_sees_all
 from tablestore.server.protocol.restservice import RestService
 from tablestore.store.context import TableContext
 from tablestore.store.filesums import FileSums, summed_files
@@ -43,6 +44,7 @@ class ListedPartition:
 
 def list_partitions(service: RestService, call: Call) -> dict[str, object]:
     """A page of the partitions of a table."""
+    check_sees_all(service, call, "a list of its partitions")
     context = service.table(call.names).context
     partitions = {one.name: one for one in _partitions(context)}
     names, token = page_of(matching(partitions, call.query.get("partitionNamePattern")), call.query)
@@ -52,6 +54,7 @@ def list_partitions(service: RestService, call: Call) -> dict[str, object]:
 
 def list_partitions_by_names(service: RestService, call: Call) -> dict[str, object]:
     """The partitions of the specs in the body that are there."""
+    check_sees_all(service, call, "a list of its partitions")
     context = service.table(call.names).context
     wanted, buckets = {_name(context, spec) for spec in _specs(call, "specs")}, context.settings.total_buckets
     return {"partitions": [one.content(buckets) for one in _partitions(context) if one.name in wanted], "nextPageToken": None}
@@ -78,6 +81,7 @@ def mark_done_partitions(service: RestService, call: Call) -> None:
 
 def drop_partitions(service: RestService, call: Call) -> dict[str, object]:
     """Drops partitions with their rows, in one commit."""
+    check_sees_all(service, call, "dropping of partitions")
     table = service.table(call.names)
     context, specs = table.context, _specs(call, "partitionSpecs")
     there = {one.name: one for one in _partitions(context)}

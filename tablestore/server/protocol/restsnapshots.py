@@ -15,6 +15,7 @@ from tablestore.names import is_number
 from tablestore.server.protocol.errorresponse import ResourceType, bad_request, missing, unavailable
 from tablestore.server.protocol.exchange import Call, json_inside, understood
 from tablestore.server.protocol.listpages import number_page
+from tablestore.server.protocol.restaccess import check_sees_all
 from tablestore.server.protocol.restservice import RestService, TableFigures
 from tablestore.store.commit.alterschema import publish_schema
 from tablestore.store.context import TableContext
@@ -84,6 +85,7 @@ def list_snapshots(service: RestService, call: Call) -> dict[str, object]:
 
 def rollback_table(service: RestService, call: Call) -> None:
     """Gives a table the rows of a snapshot or tag, by a commit forward: nothing is removed from its history."""
+    check_sees_all(service, call, "a return to other rows")
     request = call.json()
     instant = json_inside(request, "instant")
     kind = understood(lambda: instant.text("type"))

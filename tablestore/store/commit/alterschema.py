@@ -101,12 +101,12 @@ def was_written(context: TableContext) -> bool:
     snapshots = context.snapshots.retained()
     expired = bool(snapshots) and snapshots[0].id > 1
     referenced = bool(Tags(context.files).names() or branch_directories(context.main_files))
-    return expired or referenced or any(s.total_record_count > 0 or s.delta_record_count != 0 for s in snapshots)
+    return expired or referenced or any(s.stored_records > 0 or s.delta_record_count != 0 for s in snapshots)
 
 
 def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
     # A positive count is enough. A zero may be another engine's, so the files are read.
-    return snapshot.total_record_count > 0 or len(context.manifests.live_columns(snapshot, ("kind",))) > 0
+    return snapshot.stored_records > 0 or len(context.manifests.live_columns(snapshot, ("kind",))) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

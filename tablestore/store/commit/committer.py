@@ -459,7 +459,7 @@ class Committer:
         self.manifests.sync()
         schema_id = max(delta.message.schema_id, latest.schema_id) if latest else delta.message.schema_id
         rows = rows_in(delta.message.entries) + rows_in(delta.message.compact_after) - rows_in(delta.deletes)
-        total = (latest.total_record_count if latest else 0) + rows
+        total = ((latest.total_record_count or 0) if latest else 0) + rows
         counts = self._row_count(request, delta, latest, total)
         now_ms = self.clock.now_ms()
         return Snapshot(

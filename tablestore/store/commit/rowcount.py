@@ -33,7 +33,7 @@ def count_unkeyed(
     marked_before, marked_after = marked_rows(index_before), marked_rows(index_after)
     if marked_before is None or marked_after is None:
         return {}
-    rows_before = (before.total_record_count if before else 0) - marked_before
+    rows_before = ((before.total_record_count or 0) if before else 0) - marked_before
     return _properties(rows_before, total_record_count - marked_after)
 
 

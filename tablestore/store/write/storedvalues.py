@@ -45,13 +45,15 @@ _OWN_NUMBERS = 2**62
 class StoredValueFiller:
     """Looks up missing columns in the newest snapshot, or in ``pinned``. Reads a newer snapshot once its files have expired.
 
-    ``replaced``: how many rows that add were found by their keys, so far.
+    ``replaced``: how many rows that add were found by their keys, so far. ``check_may_look``: raises UnsupportedError where its
+    caller does not see all of what is looked up.
     """
 
     reader: SplitReader
     snapshots: Snapshots
     manifests: Manifests
     vectors_of: Callable[[Snapshot], DeletionVectors]
+    check_may_look: Callable[[], None]
     pinned: Snapshot | None = None
     replaced: int = 0
     _seen: bool = False
@@ -71,6 +73,9 @@ class StoredValueFiller:
         return self.pinned, self._filled(run, lacks, uncommitted)
 
     def _look(self, snapshot: Snapshot | None) -> None:
+        if not self._seen:
+            # An error about a filled row shows stored values.
+            self.check_may_look()
         self._seen, self.pinned, self._files = True, snapshot, _by_bucket(self.manifests.live(snapshot))
         self._vectors = self.vectors_of(snapshot) if snapshot and self.reader.settings.deletion_vectors else None
 

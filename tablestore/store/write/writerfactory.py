@@ -100,6 +100,7 @@ def _filler(context: TableContext, pinned: Snapshot | None) -> StoredValueFiller
         snapshots=context.snapshots,
         manifests=context.manifests,
         vectors_of=context.deletion_vectors,
+        check_may_look=partial(context.check_sees_all, "a row that keeps stored values"),
         pinned=pinned,
     )
 

@@ -64,7 +64,10 @@ _LOG_PREFIXES = ("log.", "tablestore.log.")
 def stage_replacement(tools: CreationTools, record: CreationRecord, definition: TableSchema) -> StagedTable:
     """Begin to replace the table that has the name of the record. Raises NotFoundError, UnsupportedError, StorageError."""
     identifier = record.identifier
-    old = tools.open(identifier).context.schemas.refreshed_latest()
+    context = tools.open(identifier).context
+    # As an overwrite, it would remove rows that its author does not know of.
+    context.check_sees_all("replacing of the table")
+    old = context.schemas.refreshed_latest()
     if is_materialized(old.options) and not is_materialized(definition.options):
         raise InvalidInputError(
             f"table {identifier} is a materialized table, and a plain one does not take its place: DROP MATERIALIZED TABLE "

@@ -2,6 +2,7 @@
 orphan files. Each passes its arguments to the module that does the work."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -93,7 +94,8 @@ class Maintenance:
         """All tags, in the order of their snapshots."""
         from tablestore.store.history.tags import Tags
 
-        return Tags(self._present.files).all()
+        context = self._present.ruled()
+        return tuple(replace(tag, snapshot=context.shown(tag.snapshot)) for tag in Tags(context.files).all())
 
     def create_tag(
         self,

@@ -70,7 +70,7 @@ def drop_partitions(
             "overwrite(rows, partition={}) with no rows",
             kind="unknown-partition-column",
         )
-    matches = partition_matcher(context.schema, specs)
+    matches = partition_matcher(context, specs)
     return _drop(context, log, lambda sums: {one.group[0] for one in sums if matches(one.group[0])}, dry_run=dry_run)
 
 
@@ -112,6 +112,8 @@ def expire_partitions(
 
 def _drop(context: TableContext, log: ChangeLog, choose: Choose, *, dry_run: bool) -> PartitionReport:
     """Drop the partitions that ``choose`` picks, anew in every round of the commit."""
+    # Before anything tells which partitions there are.
+    context.check_sees_all("dropping of partitions")
     latest = context.snapshots.latest()
     sums = summed_files(context.manifests, latest, "partition")
     chosen = choose(sums)

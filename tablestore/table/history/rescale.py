@@ -6,12 +6,15 @@
 Before that a partition keeps its old number and is readable (the number is in its files' metadata), but a write to it is refused.
 Overwriting is a compare-and-set on the partition: if anything else landed in it since it was read (a compaction, marks of deleted
 rows), it is read again. So no row is lost, and an interrupted rescale continues when it is called again.
+
+If the first partition fails, because the caller may not commit or the store gives no answer, one more schema takes the option back:
+the table is what it was. Once a partition has been rescaled the option stays, since either number is wrong for some of them.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablestore.errors import ConflictError, InvalidInputError, UnsupportedError
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
@@ -20,7 +23,7 @@ from tablestore.log.opening import ChangeLogs
 from tablestore.log.port import ChangeLog
 from tablestore.options import BUCKET
 from tablestore.progress import Progress, no_progress
-from tablestore.store.commit.alterschema import alter_schema
+from tablestore.store.commit.alterschema import alter_schema, take_back_schema
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.scanplan import WantedFiles, plan_scan
@@ -28,6 +31,7 @@ from tablestore.store.scan.splitreader import SplitReader
 from tablestore.table.write.committing import overwriting
 from tablestore.table.write.writer import TableWriter
 from tablestore.types.evolution.schemachanges import SetOption
+from tablestore.types.schema import TableSchema
 
 _Seen = tuple[frozenset[object], tuple[IndexEntry, ...]]
 
@@ -48,9 +52,25 @@ def rescale(context: TableContext, logs: ChangeLogs, buckets: int, *, progress: 
             "one; create a table with a fixed number and copy the rows into it",
             kind="no-fixed-buckets",
         )
+    context.check_sees_all("rescaling")
     logs.of(context).check_rescale()
-    new_schema = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
+    bases: list[TableSchema] = []
+    changes = [SetOption(BUCKET.key, str(buckets))]
+    new_schema = alter_schema(context, changes, rescaling=True, check=lambda base, _: bases.append(base))
     context = context.at_schema(new_schema)
+    try:
+        _rescale_partitions(context, logs, buckets, progress or no_progress)
+    except CommitOutcomeUnknown:
+        raise
+    except TablestoreError as error:
+        # Without a base this call has altered nothing: it goes on with another one, which was interrupted.
+        if bases and not _has_begun(context, buckets):
+            _take_back(context, bases[-1], error)
+        raise
+    return context
+
+
+def _rescale_partitions(context: TableContext, logs: ChangeLogs, buckets: int, progress: Progress) -> None:
     live = context.manifests.live(context.snapshots.latest())
     left = dict.fromkeys(sorted({entry.partition for entry in live if entry.total_buckets != buckets}), 0)
     for entry in live:
@@ -60,8 +80,27 @@ def rescale(context: TableContext, logs: ChangeLogs, buckets: int, *, progress: 
     for number, (partition, size) in enumerate(left.items(), start=1):
         _rescale_partition(context, logs.of(context), partition)
         done_bytes += size
-        (progress or no_progress)(f"rescaling, {len(left) - number} partition(s) left", done_bytes, total)
-    return context
+        progress(f"rescaling, {len(left) - number} partition(s) left", done_bytes, total)
+
+
+def _has_begun(context: TableContext, buckets: int) -> bool:
+    """True if a partition has the new number of buckets, or nobody can say."""
+    try:
+        return any(entry.total_buckets == buckets for entry in context.manifests.live(context.snapshots.latest()))
+    except TablestoreError:
+        return True
+
+
+def _take_back(context: TableContext, base: TableSchema, error: TablestoreError) -> None:
+    try:
+        take_back_schema(context, context.schema, base)
+    except ConflictError:
+        pass  # altered on top of it: there is nothing to take back
+    except TablestoreError as left:
+        raise CommitOutcomeUnknown(
+            f"table {context.files.root_uri} was not rescaled ({error}), and its option bucket could not be taken back ({left}): "
+            f"readers see what they saw, and writers are refused until table.rescale({context.settings.total_buckets}) ends"
+        ) from error
 
 
 def _rescale_partition(context: TableContext, log: ChangeLog, partition: bytes) -> None:

@@ -91,6 +91,7 @@ def fast_forward(context: TableContext, logs: ChangeLogs, name: str, *, discard_
 
     Raises NotFoundError, ConflictError (kind ``not-a-fast-forward`` or ``schema-changed``).
     """
+    context.check_sees_all("a return to other rows")
     check_branch(context.main_files, name)
     branch = BranchMetadata(context.main_files, name)
     target = branch.snapshots.latest()
@@ -114,6 +115,7 @@ def restore(
     context: TableContext, logs: ChangeLogs, target: Snapshot, *, properties: Mapping[str, str], check: Check | None = None
 ) -> Snapshot | None:
     """Commit the live files of ``target``. ``check`` gets the newest snapshot in every round of the commit."""
+    context.check_sees_all("a return to other rows")
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
     attempts = 0
     while True:

@@ -308,7 +308,10 @@ class _Keys:
     def share_count(self, keys_at_once: int) -> int:
         """The number of shares of at most so many rows, as far as their hashes spread."""
         snapshot = self.scan.snapshot
-        return 1 if snapshot is None else max(1, -(-snapshot.total_record_count // keys_at_once))
+        if snapshot is None:
+            return 1
+        rows = self.scan.count() if snapshot.total_record_count is None else snapshot.total_record_count
+        return max(1, -(-rows // keys_at_once))
 
     def shares(self, keys_at_once: int) -> Iterator[Iterator[pa.Table]]:
         """All shares, one after the other."""

@@ -10,10 +10,11 @@ from tablestore.types.schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFigures:
-    """The figures of one table. ``rows``: as readers see them where ``rows_exact``, else records in files."""
+    """The figures of one table. ``rows``: as readers see them where ``rows_exact``, else records in files; None where rules of a
+    catalog service hide some of them."""
 
     kind: str
-    rows: int
+    rows: int | None
     rows_exact: bool
     files: int
     size_bytes: int
@@ -23,12 +24,14 @@ class TableFigures:
     @property
     def rows_text(self) -> str:
         """The rows for people."""
+        if self.rows is None:
+            return "unknown"
         return f"{self.rows:,}" if self.rows_exact else f"≤ {self.rows:,}"
 
 
 def figures_of_table(context: TableContext) -> TableFigures:
     """The figures of a table as it is now. Raises StorageError, FormatError."""
-    latest = context.snapshots.latest()
+    latest = context.shown_latest()
     sums = summed_files(context.manifests, latest, "bucket")
     counted = 0 if latest is None else latest.rows
     return TableFigures(

@@ -118,8 +118,8 @@ class Scan(ArrowSource):
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The snapshot that is read."""
-        return self._snapshot
+        """The snapshot that is read; without numbers of rows where rules of a catalog service hide some of them."""
+        return None if self._snapshot is None else self._context.shown(self._snapshot)
 
     @property
     def predicate(self) -> Predicate | None:

@@ -91,7 +91,7 @@ def _counted(context: TableContext, snapshot: Snapshot, fields: Sequence[Field])
         else:
             counters, rows = [], scan.count()
         files = context.manifests.live_columns(snapshot, ("file_size",))
-    stored = max(snapshot.total_record_count, 1)
+    stored = max(snapshot.stored_records, 1)
     size = sum(files.numbers("file_size").tolist())
     return TableStatistics(
         snapshot_id=snapshot.id,

@@ -99,7 +99,7 @@ def compact_table(
     done, of all; of the bucket at work the share of its rows that is merged. Raises InvalidInputError for columns that are no
     partition columns, UnsupportedError for tables that are only read, and what reading and committing raise.
     """
-    matches = partition_matcher(context.schema, partitions)
+    matches = partition_matcher(context, partitions)
     if order_by is not None:
         check_cluster_columns(context.schema, order_by.columns, "argument order_by")
     run = _Run(context, full=full or order_by is not None, order_by=order_by, progress=progress)

@@ -25,7 +25,7 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
     report = CompactReport()
     if context.settings.total_buckets != POSTPONE_BUCKET:
         return report
-    matches = partition_matcher(context.schema, partitions)
+    matches = partition_matcher(context, partitions)
     done_partitions: set[bytes] = set()
     for _ in range(_ATTEMPTS):
         latest, live = context.snapshots.read_newest(context.manifests.live)

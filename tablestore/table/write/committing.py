@@ -1,15 +1,21 @@
-"""Commits what was written, as one snapshot, and starts what the table does after it."""
+"""Commits what was written, as one snapshot, and starts what the table does after it.
+
+Every change of rows passes :func:`commit_message`, so that it is the place where rules of a catalog service bound what their caller
+writes: whole rows that are added, or take the place of those of their keys. What would remove, keep or combine stored rows depends
+on rows that the caller does not see.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tablestore.errors import InvalidInputError
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.format.snapshot import CommitKind, Snapshot, without_numbers
 from tablestore.format.writecounts import RowCounts
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.options import is_materialized
 from tablestore.store.commit.committer import CommitRequest, Guard, PlanDeletes, PlanIndex
 from tablestore.store.commit.committerfactory import committer
+from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write.writerfactory import dynamic_commit, keep_commit
@@ -92,6 +98,20 @@ def check_takes_rows(context: TableContext) -> None:
         )
 
 
+def check_adds_whole_rows(context: TableContext, message: CommitMessage, effect: Effect) -> None:
+    """Raise UnsupportedError where rules hide something from the caller, and the commit is more than adding whole rows."""
+    merge = context.settings.merge
+    if effect.plan_deletes is not None or effect.plan_index is not None:
+        context.check_sees_all("a commit that replaces or removes rows")
+    if any(entry.file.delete_row_count for entry in message.entries):
+        context.check_sees_all("a change that removes rows (-U, -D)")
+    if message.kept:
+        context.check_sees_all("a row that keeps stored values")
+    if message.entries and merge is not None and (merge.engine != "deduplicate" or merge.sequence_fields):
+        why = f"merge-engine {merge.engine}" if merge.engine != "deduplicate" else "sequence.field"
+        context.check_sees_all(f"a write whose outcome depends on stored rows ({why})")
+
+
 def commit_message(
     context: TableContext,
     log: ChangeLog,
@@ -104,8 +124,17 @@ def commit_message(
     """Commit prepared files. Then compact a share of their buckets, expire snapshots that are due, and publish to the log.
 
     Does nothing if the message, or the commit of that identifier, has landed before. If the commit certainly did not land, the
-    files are removed before the error is raised. Nothing is raised once it has landed.
+    files are removed before the error is raised. Nothing is raised once it has landed. Raises UnsupportedError of kind
+    ``query-rules`` for what rules of a catalog service do not allow; under rules the snapshot comes without numbers.
     """
+    try:
+        ruled = context.ruled()
+        hides = ruled.view is not None
+        if hides:
+            check_adds_whole_rows(ruled, message, effect)
+    except TablestoreError:
+        discard_unnamed(context, message)
+        raise
     if not (origin.note.properties or effect.keeps_rows):
         check_takes_rows(context)
     # A commit that plans its index files itself brings files that have their buckets.
@@ -137,4 +166,4 @@ def commit_message(
         after_write(context, log, committed.snapshot, committed, prepared=origin.prepared, early=early)
     elif early is not None:
         early.ended(landed=False)
-    return committed.snapshot
+    return without_numbers(committed.snapshot, own=True) if hides and committed.snapshot is not None else committed.snapshot

@@ -106,6 +106,26 @@ def test_an_interrupted_rescale_goes_on(when: str) -> None:
     assert n > 30
 
 
+@pytest.mark.parametrize("operation", ["output.write", "publish_if_absent"])
+def test_a_rescale_whose_first_commit_fails_takes_its_option_back(operation: str) -> None:
+    lab = make()
+    lab.write_new(*ROWS)
+    table, faults = lab.faulty()
+
+    def refuse(call: FileCall) -> None:
+        if not call.path.startswith("schema/"):
+            raise ts.StorageError("the disk is full")
+
+    faults.before(refuse, op=operation)
+    with pytest.raises(ts.StorageError, match="the disk is full"):
+        table.rescale(3)
+    assert set(counts(lab)) == {2} and lab.open().options()["bucket"] == "2"
+    lab.write_new(("d0", 0, "after"))
+    lab.check([("d0", 0, "after"), *(row for row in ROWS if row[:2] != ("d0", 0))])
+    lab.open().rescale(3)
+    assert set(counts(lab)) == {3}
+
+
 def test_what_lands_while_a_partition_is_rewritten_is_kept() -> None:
     lab = make()
     lab.write_new(*ROWS)

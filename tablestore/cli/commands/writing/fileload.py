@@ -139,12 +139,13 @@ def _check_way(table: ts.Table, way: Way | None) -> None:
 
 
 def _confirm_overwrite(session: CommandRun, table: ts.Table, files: Sequence[str], yes: bool) -> None:
-    latest = table.context.snapshots.latest()
+    latest = table.context.shown_latest()
     rows = latest.total_record_count if latest else 0
     replaced_text = (
         f"the partitions ({', '.join(table.partition_by)}) that the rows fall into" if table.partition_by else "all rows"
     )
-    sentence = f"Replaces {replaced_text} of {table.name}, which stores {rows:,} record(s) now, by the rows of {', '.join(files)}."
+    stored = "an unknown number of" if rows is None else f"{rows:,}"
+    sentence = f"Replaces {replaced_text} of {table.name}, which stores {stored} record(s) now, by the rows of {', '.join(files)}."
     session.confirm(yes, sentence, {"table": table.name, "replaces": replaced_text, "records": rows, "files": list(files)})
 
 
