@@ -54,7 +54,7 @@ class Catalog:
         return Catalog, (self._meta, self._clock, self._ids, self._settings.without_password())
 
     @property
-    def observers(self) -> Observers:
+    def _observers(self) -> Observers:
         """Those who watch its tables in this process; what is done elsewhere (Spark's tasks) they do not see."""
         return self._shared.observers
 
@@ -317,11 +317,11 @@ class Catalog:
         Nothing stale is in there, since names of files are never used twice: it gives memory back, and shows what became of a
         file that others removed.
         """
-        self._shared = Shared(self.observers)
+        self._shared = Shared(self._observers)
 
     def narrowed(self, narrow: Callable[[MetaCatalog], MetaCatalog]) -> "Catalog":
         """The same catalog as ``narrow`` shows it, such as to a caller who may read only some of its tables."""
-        return Catalog(narrow(self._meta), self._clock, self._ids, self._settings, self.observers)
+        return Catalog(narrow(self._meta), self._clock, self._ids, self._settings, self._observers)
 
     @property
     def _tools(self) -> CreationTools:
@@ -425,7 +425,7 @@ class Catalog:
         """Give up open connections to change logs, of this catalog and its tables; the next write opens them again. Waits a moment
         for what its observers still have to send."""
         self._logs.close()
-        self.observers.close()
+        self._observers.close()
 
     def __repr__(self) -> str:
         return f"Catalog({self._settings.warehouse or self._settings.metastore!r})"

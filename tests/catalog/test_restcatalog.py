@@ -215,7 +215,7 @@ class Overtaking:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and "/tables/orders/" in scope["path"]:
-            if not self.posted:
+            if scope["path"].endswith("/commit") and "commit" not in self.posted:
                 await to_thread.run_sync(self._overtake)
             self.posted.append(scope["path"].rpartition("/")[2])
         await self._app(scope, receive, send)
@@ -236,7 +236,8 @@ def test_whoever_was_too_late_waits_for_its_turn_before_it_builds_the_next_commi
         assert isinstance(table, ts.Table)
         for number in (1, 2, 3):
             table.append(pa.table({"id": [number]}))
-        assert services[0].posted == ["commit", "commit", "commit-turn", "commit", "commit"]
+        posted = [verb for verb in services[0].posted if verb != "auth"]
+        assert posted == ["commit", "commit", "commit-turn", "commit", "commit"]
         assert sorted(table.refresh().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3]
 
 

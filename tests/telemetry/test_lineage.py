@@ -221,6 +221,7 @@ def test_a_delivery_names_both_ends(recorded: Recorded, tmp_path: Path) -> None:
     assert complete["outputs"][0]["name"] == str(tmp_path / "files")
 
 
+@pytest.mark.deep
 def test_an_ingest_that_finds_no_broker_fails_and_names_its_topic(recorded: Recorded) -> None:
     table = recorded.catalog.table("default.t")
 

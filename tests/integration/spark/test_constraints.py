@@ -24,6 +24,7 @@ def rows(table: ts.Table) -> list[Any]:
     return sorted(tuple(row.values()) for row in table.refresh().scan().to_arrow().to_pylist())
 
 
+@pytest.mark.deep
 def test_a_frame_with_a_row_that_violates_a_constraint_is_not_written(spark: "SparkSession", catalog: Catalog) -> None:
     table = table_of(catalog)
     frame = spark.createDataFrame([(1, 2.0), (2, -1.0)], "id BIGINT, price DOUBLE")
@@ -48,6 +49,7 @@ def test_statements_on_spark_refuse_rows_that_violate_a_constraint(spark: "Spark
         assert rows(env.catalog().table("default.t")) == [(0, 1.0), (1, 2.0), (2, 3.0)]
 
 
+@pytest.mark.deep
 def test_a_stream_stops_at_a_row_that_violates_a_constraint(spark: "SparkSession", catalog: Catalog, tmp_path: Path) -> None:
     source, table = catalog.create_table("shop.s", "id BIGINT, price DOUBLE"), table_of(catalog)
     source.append([{"id": 1, "price": 3.0}, {"id": 2, "price": -1.0}])

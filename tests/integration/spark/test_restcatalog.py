@@ -60,6 +60,7 @@ def test_statements_of_spark_go_through_the_service(spark: Any, service: RuledSe
     assert [(row["id"], row["v"]) for row in rows] == [(4, "V4"), (5, "v5"), (8, "new"), (9, "new")]
 
 
+@pytest.mark.deep
 def test_the_data_source_reads_and_writes_through_the_service_and_its_tasks_commit_nothing(
     spark: Any, service: RuledService
 ) -> None:
@@ -73,6 +74,7 @@ def test_the_data_source_reads_and_writes_through_the_service_and_its_tasks_comm
     assert read.count() == 100 and read.where("id = 7").collect()[0].v == "v7"
 
 
+@pytest.mark.deep
 @pytest.mark.since(4, 2)
 def test_a_stream_of_spark_reads_and_writes_through_the_service(spark: Any, service: RuledService, tmp_path: Path) -> None:
     catalog = service.catalog("admin")
@@ -122,6 +124,7 @@ def test_sql_on_spark_shows_what_rules_let_through(spark: Any, ruled: RuledServi
         assert env.execute_sql("SELECT count(*) AS n FROM shop.orders").to_arrow()["n"].to_pylist() == [3]
 
 
+@pytest.mark.deep
 def test_the_data_source_shows_what_rules_let_through(spark: Any, ruled: RuledService) -> None:
     read = spark.read.format("tablestore").options(**options_of(ruled, "reader", "shop.orders"))
     frame = read.load()
@@ -132,6 +135,7 @@ def test_the_data_source_shows_what_rules_let_through(spark: Any, ruled: RuledSe
     assert admins.count() == 3
 
 
+@pytest.mark.deep
 @pytest.mark.since(4, 2)
 def test_a_stream_of_spark_shows_what_rules_let_through(spark: Any, ruled: RuledService, tmp_path: Path) -> None:
     table = ruled.catalog("admin").table("shop.orders")

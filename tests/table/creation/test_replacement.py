@@ -138,7 +138,7 @@ def test_a_table_of_another_layout_becomes_another_one_where_the_store_can(
         assert refused.value.kind == "cannot-exchange" and rows_of(catalog) == ROWS
         return
     with catalog.stage_replacement(NAME, NEW, key, partition, options=options) as staged:
-        staged.table._write(pa.Table.from_pylist([{**row, "n": 1} for row in NEW_ROWS], schema=NEW))
+        staged.table._write("append", pa.Table.from_pylist([{**row, "n": 1} for row in NEW_ROWS], schema=NEW))
         assert rows_of(place.open()) == ROWS
         table = staged.publish()
     assert (list(table.primary_key), list(table.partition_by)) == (key, partition)
@@ -179,14 +179,14 @@ def test_a_replacement_without_rows_empties_the_table(catalog: Catalog) -> None:
 )
 def test_hash_indexes_and_deletion_vectors_come_along(place: Place, key: list[str], options: dict[str, str]) -> None:
     catalog = place.open()
-    catalog.create_table(NAME, COLUMNS, key, options=options)._write(pa.Table.from_pylist(ROWS, schema=COLUMNS))
+    catalog.create_table(NAME, COLUMNS, key, options=options)._write("append", pa.Table.from_pylist(ROWS, schema=COLUMNS))
     staged = catalog.stage_replacement(NAME, NEW, key, options=options)
     for rows in ([{"id": 4, "n": 1, "v": None}, *NEW_ROWS], [{"id": 5, "n": 1, "v": None}]):
-        staged.table._write(pa.Table.from_pylist(rows, schema=NEW))
+        staged.table._write("append", pa.Table.from_pylist(rows, schema=NEW))
     staged.table.delete("n = 1")
     table = staged.publish()
     assert rows_of(catalog) == NEW_ROWS
-    table._write(pa.Table.from_pylist([{"id": 4, "n": 2, "v": None}], schema=NEW))
+    table._write("append", pa.Table.from_pylist([{"id": 4, "n": 2, "v": None}], schema=NEW))
     table.compact(full=True)
     assert [row["id"] for row in rows_of(catalog)] == [2, 4, 9]  # type: ignore[index]
     place.clock.advance(1)
