@@ -81,7 +81,7 @@ def _ours(facet: FacetT) -> FacetT:
 
 
 def _run_facets(job: LineageJob, version: str, error: BaseException | None) -> dict[str, RunFacet]:
-    name = f"tablestore on {job.engine}" if job.engine else "tablestore"
+    name = "tablestore" if job.engine is None else f"tablestore, {job.engine}"
     facets: dict[str, RunFacet] = {
         "processing_engine": _ours(processing_engine_run.ProcessingEngineRunFacet(version=version, name=name))
     }

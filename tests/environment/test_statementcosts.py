@@ -68,7 +68,7 @@ def times(found: Called, name: str) -> int:
     [
         ("UPDATE t SET price = price + 2 WHERE id = {n}", 805, 2),
         ("DELETE FROM t WHERE id = {n}", 780, 2),
-        ("INSERT INTO t VALUES ({n}, 2.5, 'y')", 640, 2),
+        ("INSERT INTO t VALUES ({n}, 2.5, 'y')", 645, 2),
     ],
     ids=["UPDATE", "DELETE", "INSERT"],
 )

@@ -156,7 +156,7 @@ def test_a_statement_starts_and_completes(
     assert output["name"] == recorded.catalog.table(names([output])[0]).location
     if rows is not None:
         assert output["outputFacets"]["outputStatistics"]["rowCount"] == rows
-    assert complete["run"]["facets"]["processing_engine"]["name"] == "tablestore on duckdb"
+    assert complete["run"]["facets"]["processing_engine"]["name"] == "tablestore, duckdb"
 
 
 def test_each_insert_of_a_set_is_a_run(recorded: Recorded) -> None:
