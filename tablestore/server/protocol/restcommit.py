@@ -86,7 +86,7 @@ def commit_table(service: RestService, call: Call, landed: Callable[[], object] 
 
 
 def take_turn(service: RestService, call: Call) -> None:
-    """Does nothing: the caller wants its turn before it builds a snapshot, and the table is kept for it now."""
+    """Answers a caller that is about to build a snapshot: its turn has come, and the table is kept for it."""
 
 
 def parse_commit(call: Call) -> PreparedCommit:
