@@ -41,7 +41,7 @@ from tablestore.store.message import CommitMessage
 from tablestore.table.write.committing import Effect, Origin, commit_message
 
 CONNECTIONS = 16
-SECONDS, QUICK_SECONDS = 15.0, 6.0
+SECONDS, QUICK_SECONDS = 30.0, 6.0
 TABLES, FILES, STREAMS = 10_000, 100_000, 1_000
 DAYS = 100
 IDLE_S = 20.0
