@@ -134,7 +134,7 @@ def test_a_statement_that_writes_is_one_trace(watched: Watched, statement: str, 
 def test_a_job_of_its_own_thread_lies_below_what_started_it(watched: Watched) -> None:
     watched.table()
     watched.run("SET 'table.dml-sync' = 'false'")
-    tracer = watched.catalog.observers.tracer
+    tracer = watched.catalog._observers.tracer
     assert tracer is not None
 
     def run() -> None:
