@@ -191,7 +191,7 @@ def _of(point: Any, operation: str) -> bool:
 
 
 def test_nobody_watches_by_default(tmp_path: Path) -> None:
-    observers = ts.open_catalog(tmp_path / "wh").observers
+    observers = ts.open_catalog(tmp_path / "wh")._observers
     assert (observers.tracer, observers.lineage) == (None, None)
     on = ts.open_catalog({"warehouse": str(tmp_path / "wh"), "telemetry.opentelemetry": "true"})
     assert isinstance(on.observers.tracer, OpenTelemetryTracer)
