@@ -194,7 +194,7 @@ def test_nobody_watches_by_default(tmp_path: Path) -> None:
     observers = ts.open_catalog(tmp_path / "wh")._observers
     assert (observers.tracer, observers.lineage) == (None, None)
     on = ts.open_catalog({"warehouse": str(tmp_path / "wh"), "telemetry.opentelemetry": "true"})
-    assert isinstance(on.observers.tracer, OpenTelemetryTracer)
+    assert isinstance(on._observers.tracer, OpenTelemetryTracer)
     assert on.properties["telemetry.opentelemetry"] == "true"
     # Without an SDK that does nothing.
     on.create_database("d")
