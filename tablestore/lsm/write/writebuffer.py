@@ -41,6 +41,8 @@ AssignBuckets = Callable[[pa.Table, Sequence[tuple[object, ...]], U64 | None], n
 
 # Arrow strings address 2 GiB per column: no pass comes near that.
 _MAX_PASS_ROWS = 1 << 27
+# Sorted rows are moved in so many parts, if these are not small: each looks at every column.
+_MOVES, _LEAST_MOVED = 8, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +199,17 @@ class WriteBuffer:
             self._check_once(rows, sorted_order)
             if not self._folds:
                 order = sorted_order.order
-                yield from _runs(take_rows(rows, order), None if kinds is None else kinds[order], counts, partitions, buckets)
+                yield from _runs(rows, order, kinds, counts, partitions, buckets)
                 return
             for layer in fold_layers(self._merge, rows, kinds, sorted_order, counts):
-                yield from _runs(layer.rows, layer.kinds, layer.counts, partitions, buckets)
+                yield from _runs(layer.rows, None, layer.kinds, layer.counts, partitions, buckets)
             return
         if self._schema.is_keyed:
             rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
             order, counts = self._keyed_order(rows, sorted_order, counts)
         else:
             order = _by_group(groups, rows.num_rows)
-        if order is not None:
-            rows = take_rows(rows, order)
-            kinds = kinds if kinds is None else kinds[order]
-        yield from _runs(rows, kinds, counts, partitions, buckets)
+        yield from _runs(rows, order, kinds, counts, partitions, buckets)
 
     def _unfolded(self, rows: pa.Table, kinds: Kinds | None, orderless: Mask | None) -> Iterator[SortedRows]:
         assert self._merge is not None
@@ -221,8 +220,7 @@ class WriteBuffer:
             return
         partitions, groups, buckets, counts = self._grouped(rows)
         rows, sorted_order = self._by_version(rows, orderless, partitions, groups, buckets, counts)
-        order = sorted_order.order
-        yield from _runs(take_rows(rows, order), None if kinds is None else kinds[order], counts, partitions, buckets)
+        yield from _runs(rows, sorted_order.order, kinds, counts, partitions, buckets)
 
     def _grouped(self, rows: pa.Table) -> tuple[Partitions, U64 | None, int, list[int]]:
         """The partitions, each row's (partition, bucket) as a number (None: all are 0), buckets per partition, rows per number."""
@@ -403,22 +401,40 @@ def _next_pass(pending: list[_Piece]) -> tuple[pa.Table, Kinds | None, Mask | No
 
 
 def _runs(
-    rows: pa.Table, kinds: Kinds | None, counts: Sequence[int], partitions: Sequence[tuple[object, ...]], buckets: int
+    rows: pa.Table,
+    order: Places | None,
+    kinds: Kinds | None,
+    counts: Sequence[int],
+    partitions: Sequence[tuple[object, ...]],
+    buckets: int,
 ) -> Iterator[SortedRows]:
-    """One slice per bucket that has rows."""
-    stop = 0
-    for group, count in enumerate(counts):
-        start, stop = stop, stop + count
-        if not count:
-            continue
-        part = np.zeros(count, dtype=np.int8) if kinds is None else kinds[start:stop]
-        yield SortedRows(
-            partition=partitions[group // buckets],
-            bucket=group % buckets,
-            rows=rows.slice(start, count),
-            kinds=part,
-            retractions=0 if kinds is None else int((part & 1).sum()),
-        )
+    """One slice per bucket that has rows. ``order``: the place of each row in ``rows`` and ``kinds``, by bucket; None: as they are.
+
+    Rows are moved a few buckets at a time, while those before are written.
+    """
+    bounds = np.cumsum([0, *counts])
+    first = 0
+    while first < len(counts):
+        last = len(counts)
+        part, part_kinds = rows, kinds
+        start = int(bounds[first])
+        if order is not None:
+            last = int(np.searchsorted(bounds, start + max(rows.num_rows // _MOVES, _LEAST_MOVED), side="left"))
+            last = min(max(last, first + 1), len(counts))
+            places = order[start : int(bounds[last])]
+            part, part_kinds = take_rows(rows, places), None if kinds is None else kinds[places]
+        for group in range(first, last):
+            if count := counts[group]:
+                offset = int(bounds[group]) - start
+                run_kinds = np.zeros(count, dtype=np.int8) if part_kinds is None else part_kinds[offset : offset + count]
+                yield SortedRows(
+                    partition=partitions[group // buckets],
+                    bucket=group % buckets,
+                    rows=part.slice(offset, count),
+                    kinds=run_kinds,
+                    retractions=0 if part_kinds is None else int((run_kinds & 1).sum()),
+                )
+        first = last
 
 
 def _pieces(piece: _Piece) -> Iterator[_Piece]:

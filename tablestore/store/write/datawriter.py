@@ -9,6 +9,7 @@ them.
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from threading import Lock
 from types import TracebackType
 
 import numpy as np
@@ -24,6 +25,7 @@ from tablestore.format.parquet.parquetschema import SEQUENCE_COLUMN, file_schema
 from tablestore.format.paths import data_file_name, file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
+from tablestore.inorder import in_order, threads_for
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy
 from tablestore.lsm.rangecuts import RangeCuts
@@ -71,7 +73,7 @@ class DataWriter:
         self._files, self._schema = target.files, schema
         self._paths = DataPaths(schema, settings)
         self._target = target
-        self._next_sequence = first_sequence
+        self._next_sequence, self._numbering = first_sequence, Lock()
         self._buffer = WriteBuffer(
             schema,
             total_buckets=settings.total_buckets,
@@ -136,15 +138,16 @@ class DataWriter:
                 kind="writer-failed",
             )
         self._failed = True
+        # Rows that are looked up see the files of the runs before; what is postponed is ordered by when it was written.
+        threads = 1 if self._lacks or self._target.settings.postpones else threads_for(self._buffer.nbytes)
         if self._tracking is not None:
             # Before the rows themselves: a delete by key has the order of the row that was stored before it.
-            for run in self._buffer.flush_input():
-                if self._tracking.includes(run.partition):
-                    self._changelog.extend(self._written(run, changelog=True))
-        for run in self._buffer.flush():
-            if self._held is None:
-                self._entries.extend(self._written(run))
-            else:
+            tracked = (run for run in self._buffer.flush_input() if self._tracking.includes(run.partition))
+            self._write_runs(tracked, self._changelog, threads, changelog=True)
+        if self._held is None:
+            self._write_runs(self._buffer.flush(), self._entries, threads)
+        else:
+            for run in self._buffer.flush():
                 self._held.add(run.partition, run.rows)
         self._failed = False
 
@@ -184,6 +187,30 @@ class DataWriter:
         if error is not None:
             with suppress(StorageError):
                 self.abort()
+
+    def _write_runs(
+        self, runs: Iterator[SortedRows], entries: list[ManifestEntry], threads: int, *, changelog: bool = False
+    ) -> None:
+        """Write runs of different buckets, several at a time, while the next ones are sorted; ``entries`` takes their files."""
+        if threads == 1:
+            for run in runs:
+                entries.extend(self._written(run, changelog=changelog))
+            return
+        complete: list[tuple[ManifestEntry, ...]] = []
+
+        def write(run: SortedRows) -> tuple[ManifestEntry, ...]:
+            written = self._written(run, changelog=changelog)
+            complete.append(written)
+            return written
+
+        count = len(entries)
+        try:
+            for written in in_order(write, runs, threads=threads):
+                entries.extend(written)
+        except BaseException:
+            # Those behind the failing run too, so that an abort removes them.
+            entries[count:] = [entry for written in complete for entry in written]
+            raise
 
     def _written(self, run: SortedRows, *, changelog: bool = False) -> tuple[ManifestEntry, ...]:
         if run.rows.num_rows == 0:
@@ -281,8 +308,9 @@ class DataWriter:
         return CompactionPolicy(target_file_bytes=target).file_bytes(run.rows.nbytes)
 
     def _take_numbers(self, count: int) -> int:
-        first = self._next_sequence
-        self._next_sequence += count
+        with self._numbering:
+            first = self._next_sequence
+            self._next_sequence += count
         return first
 
 

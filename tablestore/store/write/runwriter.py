@@ -9,7 +9,8 @@ entry that is too large for a manifest is refused here, before a commit names it
 No reader sees the files before a commit names them. :meth:`RunWriter.abort` removes them.
 """
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -63,13 +64,12 @@ class FileNames:
     """Names for new files of one writer: one uuid, counted."""
 
     uuid: str
-    used: int = 0
+    # Threads of one writer take names: the next number of an iterator is taken once.
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def next(self, prefix: str, file_format: str) -> str:
         """A name that was not given before."""
-        name = data_file_name(self.uuid, self.used, prefix, file_format)
-        self.used += 1
-        return name
+        return data_file_name(self.uuid, next(self._numbers), prefix, file_format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

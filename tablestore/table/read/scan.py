@@ -8,13 +8,16 @@ without a conversion.
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from tablestore.bounds import BATCHES_AHEAD
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import html_card
+from tablestore.inorder import one_after_another, threads_for
 from tablestore.lazy import extra, lazy
 from tablestore.names import did_you_mean, names_of
 from tablestore.options import is_materialized
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow.dataset
-
 
 class ArrowSource:
     """The conversions that everything readable shares; subclasses give a schema and batches."""
@@ -209,35 +211,41 @@ class Scan(ArrowSource):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run.
 
-        With a ``limit`` no split is read after it is reached.
+        Where there is much to read, splits are read side by side. With a ``limit`` none is read after it is reached.
         """
         check_filled(self._snapshot, self._context.schema, self._context.files.root_uri)
-        batches = self._all_batches()
-        return batches if self._limit is None else _first(batches, self._limit)
+        return self._all_batches(side_by_side=True) if self._limit is None else _first(self._all_batches(), self._limit)
 
-    def _all_batches(self) -> Generator[pa.RecordBatch, None, None]:
+    def _all_batches(self, *, side_by_side: bool = False) -> Generator[pa.RecordBatch, None, None]:
         tracer = self._context.shared.observers.tracer
         if tracer is not None:
-            yield from self._watched_batches(tracer)
+            yield from self._watched_batches(tracer, side_by_side)
             return
         with self._context.reading():
-            reader = self.reader
-            for split in self.plan.splits:
-                yield from reader.read(split)
+            yield from self._read_batches(side_by_side)
 
-    def _watched_batches(self, tracer: Tracer) -> Iterator[pa.RecordBatch]:
+    def _watched_batches(self, tracer: Tracer, side_by_side: bool) -> Iterator[pa.RecordBatch]:
         """The rows, as one operation from the first that is asked for to the last."""
         rows = 0
         # Whoever reads does other things between two batches.
         with tracer.span("read", self._context.files.root_uri, encloses=False) as span, self._context.reading():
             try:
-                reader = self.reader
-                for split in self.plan.splits:
-                    for batch in reader.read(split):
-                        rows += batch.num_rows
-                        yield batch
+                for batch in self._read_batches(side_by_side):
+                    rows += batch.num_rows
+                    yield batch
             finally:
                 span.record(rows=rows, snapshot_id=self.snapshot_id)
+
+    def _read_batches(self, side_by_side: bool) -> Generator[pa.RecordBatch, None, None]:
+        splits, reader = self.plan.splits, self.reader
+        threads = min(threads_for(self.plan.size_bytes), len(splits)) if side_by_side else 1
+        if threads < 2:
+            for split in splits:
+                yield from reader.read(split)
+            return
+        reader = replace(reader, bounds=reader.bounds.of_threads(threads))
+        streams = (partial(reader.read, split) for split in splits)
+        yield from one_after_another(streams, threads=threads, ahead=BATCHES_AHEAD)
 
     @property
     def reader(self) -> SplitReader:
