@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.rowwords import U32, TextArea, Word, array_values, encode_rows, float_bits, storage_array, text_values
+from tablestore.inorder import in_order, threads_for
 from tablestore.types.datatypes import LENGTH_ROOTS, AtomicType, DataType, TypeRoot
 
 # Stored in effect: changing any of these moves every row.
@@ -39,9 +40,16 @@ def hash_columns(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[
     arrays = [storage_array(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     rows = len(arrays[0])
     result = np.empty(rows, np.uint32)
-    for start in range(0, rows, _BLOCK_ROWS):
+
+    def hash_block(start: int) -> None:
         block = [array.slice(start, _BLOCK_ROWS) for array in arrays]
         result[start : start + _BLOCK_ROWS] = _hash_block(block, types)
+
+    starts = range(0, rows, _BLOCK_ROWS)
+    # A row has eight bytes before its values.
+    threads = threads_for(8 * rows + sum(array.nbytes for array in arrays))
+    for _ in map(hash_block, starts) if threads == 1 else in_order(hash_block, starts, threads=threads):
+        pass
     return result.view(np.int32)
 
 
