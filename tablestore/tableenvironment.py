@@ -171,12 +171,12 @@ class TableEnvironment(DeprecatedNames):
         ``each`` is called with the text and the result of each statement before the next one runs. All are parsed before the first
         one runs. The first error ends it, and says where in the script it is and how many statements ran before it.
         """
-        source, result = Source(self._checked(text)), None
-        pieces = split_script(text, self._session.settings.dialect)
+        result = None
+        pieces = split_script(self._checked(text), self._session.settings.dialect)
         statements = [parse_statement(text, piece.span, piece.dialect, self._reach) for piece in pieces]
         for number, (piece, statement) in enumerate(zip(pieces, statements, strict=True)):
             try:
-                result = self._execute(statement, source, ())
+                result = self._execute(statement, Source(text, piece.span), ())
                 if each is not None:
                     each(piece.text, result)
             except TablestoreError as error:

@@ -15,9 +15,15 @@ _NAMED = re.compile(r"['`]([^'`\n]{1,128})['`]")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that statements were read from: one statement, or a whole file."""
+    """A text that statements were read from: one statement, or a whole file. ``part``: the place of the statement in the file."""
 
     text: str = ""
+    part: Span = NOWHERE
+
+    @property
+    def statement(self) -> str:
+        """The text of the statement alone."""
+        return self.text if self.part == NOWHERE else self.text[self.part.start : self.part.end]
 
     def mark(self, message: str, span: Span) -> str:
         """The message, with the place below it; one that has a place already is left as it is."""

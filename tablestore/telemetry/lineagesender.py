@@ -2,11 +2,13 @@
 
     begin, completed … -> events -> a queue of bounded length -> a thread -> the client (OPENLINEAGE_URL, openlineage.yml)
 
-The thread lives while there is something to send, so that a program that ends has sent it. What the client does not get rid of is
-dropped, with what waits behind it, after one warning; so is what comes in the minute after it: a server that does not answer costs
-one time-out of the client.
+The thread lives while there is something to send. A program that ends waits for it, for ten seconds at most, as ``close()`` does.
+What the client does not get rid of is dropped, with what waits behind it, after one warning; so is what comes in the minute after
+it: a server that takes connections and does not answer costs the attempts of the client for one event (six of five seconds, unless
+its settings say otherwise).
 """
 
+import atexit
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -73,19 +75,34 @@ class OpenLineage:
                 return
             self._waiting.append(event)
             if not self._is_sending:
-                self._is_sending = True
-                Thread(target=self._send, name="tablestore-lineage").start()
+                self._begin_sending()
 
     def close(self) -> None:
         """As :meth:`Lineage.close <tablestore.telemetry.lineage.Lineage.close>`."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_sending, timeout=CLOSE_S)
+            if not self._changed.wait_for(lambda: not self._is_sending, timeout=CLOSE_S):
+                # The end of the program does not wait once more.
+                atexit.unregister(self.close)
+
+    def _begin_sending(self) -> None:
+        # Python waits without end for a thread that is no daemon.
+        thread = Thread(target=self._send, name="tablestore-lineage", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # No thread is left, or the program is about to end.
+            self._waiting.clear()
+            self._warn("no thread sends events of lineage, and they are left out")
+            return
+        self._is_sending = True
+        atexit.register(self.close)
 
     def _send(self) -> None:
         while True:
             with self._changed:
                 if not self._waiting:
                     self._is_sending = False
+                    atexit.unregister(self.close)
                     self._changed.notify_all()
                     return
                 event = self._waiting.popleft()

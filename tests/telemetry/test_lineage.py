@@ -2,45 +2,33 @@
 
 import json
 import logging
+import os
+import socket
+import subprocess
+import sys
+import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from jsonschema import Draft202012Validator
 from openlineage.client.event_v2 import RunEvent
-from referencing import Registry, Resource
 
 import tablestore as ts
+from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestRequest
+from tablestore.cdc.topicsource import TopicSource
 from tablestore.clock import SystemClock
 from tablestore.ids import SystemIds
 from tablestore.telemetry.lineage import LineageDataset, LineageJob
 from tablestore.telemetry.lineageevents import dataset_name
 from tablestore.telemetry.lineagesender import MOST_WAITING, OpenLineage
 from tablestore.telemetry.observers import Observers
-
-SCHEMAS = {
-    schema["$id"]: schema
-    for schema in map(json.loads, (p.read_text() for p in (Path(__file__).parent / "openlineage").glob("*.json")))
-}
-REGISTRY: Registry = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in SCHEMAS.items())
-(SPEC,) = (name for name in SCHEMAS if name.endswith("/OpenLineage.json"))
-
-
-def check_event(event: dict[str, Any]) -> None:
-    """By the schema of events, and each facet by its own, which it names."""
-    Draft202012Validator({"$ref": f"{SPEC}#/$defs/RunEvent"}, registry=REGISTRY).validate(event)
-    holders = [event["run"], event["job"], *event["inputs"], *event["outputs"]]
-    facets = [
-        facet for one in holders for group in ("facets", "outputFacets", "inputFacets") for facet in one.get(group, {}).values()
-    ]
-    assert facets
-    for facet in facets:
-        assert facet["_producer"] == event["producer"] or "OpenLineage/tree" in facet["_producer"], "ours, or the client's own"
-        Draft202012Validator({"$ref": facet["_schemaURL"]}, registry=REGISTRY).validate(facet)
+from tests.distributed.test_ingest import rounds
+from tests.support.changelogs.memorytopic import MemoryTopic
+from tests.telemetry.recordedevents import Recorded, check_event, names, ways
 
 
 class Server:
@@ -75,57 +63,11 @@ class Server:
         self._thread.join()
 
 
-class Kept:
-    """A client that keeps events as what they are on the wire."""
-
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-
-    def emit(self, event: RunEvent) -> None:
-        from openlineage.client.serde import Serde
-
-        self.events.append(json.loads(Serde.to_json(event)))
-
-
-class Recorded:
-    """An environment whose lineage is kept."""
-
-    def __init__(self, place: Path, engine: str = "duckdb") -> None:
-        self.client = Kept()
-        self.lineage = OpenLineage(SystemClock(), SystemIds(), lambda: self.client)
-        self.catalog = ts.open_catalog(place / "wh", observers=Observers(lineage=self.lineage))
-        self.env = ts.TableEnvironment.create(self.catalog, engine=engine)
-        self.run("CREATE TABLE s (id BIGINT PRIMARY KEY NOT ENFORCED, price DOUBLE, item STRING) WITH ('bucket' = '1')")
-        self.run("CREATE TABLE t (id BIGINT PRIMARY KEY NOT ENFORCED, price DOUBLE, item STRING) WITH ('bucket' = '1')")
-        self.run("INSERT INTO s VALUES (1, 2.0, 'a'), (2, 3.0, 'b')")
-
-    def run(self, text: str) -> Any:
-        return self.env.execute_sql(text)
-
-    def events(self) -> list[dict[str, Any]]:
-        self.lineage.close()
-        return self.client.events
-
-    def of(self, run: Any) -> list[dict[str, Any]]:
-        """The events of what is run, each checked."""
-        before = len(self.events())
-        run()
-        events = self.events()[before:]
-        for event in events:
-            check_event(event)
-        return events
-
-
 @pytest.fixture
 def recorded(tmp_path: Path) -> Iterator[Recorded]:
     made = Recorded(tmp_path)
     yield made
     made.env.close()
-
-
-def names(datasets: list[dict[str, Any]]) -> list[str]:
-    """The names in the catalog."""
-    return [one["facets"]["symlinks"]["identifiers"][0]["name"] for one in datasets]
 
 
 @pytest.mark.deep_after(5)
@@ -171,21 +113,31 @@ def test_each_insert_of_a_set_is_a_run(recorded: Recorded) -> None:
     ]
 
 
+def test_each_statement_of_a_script_has_its_own_text(recorded: Recorded) -> None:
+    statements = [
+        "INSERT INTO t SELECT id, price, item FROM s",
+        "UPDATE t SET price = 1.0 WHERE id = 1",
+        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "CREATE TABLE u AS SELECT id FROM s",
+        "CREATE OR REPLACE TABLE u AS\nSELECT id + 1 AS id FROM s",
+        "INSERT INTO u VALUES (7)",
+    ]
+    script = "-- what a night does\nSET 'table.dml-sync' = 'true';\n" + " ;\n-- and then\n".join(statements) + ";\n"
+    events = recorded.of(lambda: recorded.env.execute_script(script))
+    assert [event["job"]["facets"]["sql"]["query"] for event in events if event["eventType"] == "COMPLETE"] == statements
+
+
 def test_columns_say_where_they_are_from(recorded: Recorded) -> None:
     statement = "CREATE TABLE u AS SELECT item, sum(price) AS p, count(*) AS n FROM s WHERE id > 0 GROUP BY item"
     *_, complete = recorded.of(lambda: recorded.run(statement))
     facet = complete["outputs"][0]["facets"]["columnLineage"]
-    assert {column: _ways(one["inputFields"]) for column, one in facet["fields"].items()} == {
+    assert {column: ways(one["inputFields"]) for column, one in facet["fields"].items()} == {
         "item": {("item", "DIRECT", "IDENTITY")},
         "p": {("price", "DIRECT", "AGGREGATION")},
     }
-    assert _ways(facet["dataset"]) == {("id", "INDIRECT", "FILTER"), ("item", "INDIRECT", "GROUP_BY")}
+    assert ways(facet["dataset"]) == {("id", "INDIRECT", "FILTER"), ("item", "INDIRECT", "GROUP_BY")}
     (place,) = {one["name"] for one in facet["dataset"]}
     assert place == complete["inputs"][0]["name"]
-
-
-def _ways(fields: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
-    return {(one["field"], way["type"], way["subtype"]) for one in fields for way in one["transformations"]}
 
 
 def test_a_statement_that_fails_says_why_without_its_secrets(recorded: Recorded) -> None:
@@ -232,6 +184,40 @@ def test_an_ingest_that_finds_no_broker_fails_and_names_its_topic(recorded: Reco
     _, failed = recorded.of(fail)
     assert failed["eventType"] == "FAIL"
     assert (failed["inputs"][0]["namespace"], failed["inputs"][0]["name"]) == ("kafka://127.0.0.1:1", "changes")
+
+
+class TasksHere:
+    """An engine of ingests whose tasks run here, on a topic in memory."""
+
+    def __init__(self, topic: MemoryTopic) -> None:
+        self._topic = topic
+
+    def commits(
+        self,
+        table: ts.Table,
+        open_source: Callable[[], TopicSource],
+        request: IngestRequest,
+        dead_letters: ts.Table | None,
+        stop: Callable[[], bool],
+    ) -> Iterator[IngestCommit]:
+        return rounds(table, self._topic, request).commits(stop)
+
+
+def test_an_ingest_by_an_engine_says_its_topic_and_rows(recorded: Recorded) -> None:
+    table, topic = recorded.catalog.table("default.t"), MemoryTopic()
+    topic.partitions[0] = [(None, json.dumps({"id": id, "price": 1.0, "item": "x"}).encode()) for id in range(3)]
+
+    def run() -> None:
+        report = ts.ingest(table, "changes", servers="k1", format="json", engine=TasksHere(topic))
+        assert report.rows == 3
+
+    start, complete = recorded.of(run)
+    assert [start["eventType"], complete["eventType"]] == ["START", "COMPLETE"]
+    assert complete["job"]["name"] == "default.t.ingest"
+    assert [(one["namespace"], one["name"]) for one in complete["inputs"]] == [("kafka://k1:9092", "changes")]
+    (output,) = complete["outputs"]
+    assert output["outputFacets"]["outputStatistics"]["rowCount"] == 3
+    assert output["facets"]["version"]["datasetVersion"] == str(table.refresh().snapshots()[-1].id)
 
 
 def test_a_stream_runs_until_it_is_canceled(recorded: Recorded) -> None:
@@ -282,6 +268,71 @@ def test_a_server_that_is_not_there_costs_one_warning(tmp_path: Path, caplog: py
             lineage.close()
     assert client.calls == 1
     assert len([record for record in caplog.records if "lineage could not be sent" in record.message]) == 1
+
+
+def test_a_server_that_never_answers_costs_one_warning_and_no_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, caplog.at_level(logging.WARNING):
+        for name, value in settings_of(server, timeout_s=0.2).items():
+            monkeypatch.setenv(name, value)
+        warehouse = {"warehouse": str(tmp_path / "wh"), "telemetry.openlineage": "true"}
+        with ts.TableEnvironment.create(warehouse, engine="duckdb") as env:
+            env.execute_sql("CREATE TABLE t (id BIGINT)")
+            assert [env.execute_sql(f"INSERT INTO t VALUES ({number})").snapshot.id for number in range(3)] == [1, 2, 3]
+            observers = env.catalog()._observers
+            observers.close()
+            # Within the minute after it nobody tries again.
+            env.execute_sql("INSERT INTO t VALUES (9)")
+        server.setblocking(False)
+        connection, _ = server.accept()
+        with connection:
+            assert b"RunEvent" in connection.recv(1 << 16) + connection.recv(1 << 16)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    (warning,) = (record for record in caplog.records if "lineage" in record.message)
+    assert "lineage could not be sent" in warning.message
+
+
+def settings_of(server: socket.socket, *, timeout_s: float) -> dict[str, str]:
+    """The settings of OpenLineage's own client for a server, with one attempt for an event."""
+    host, port = server.getsockname()
+    transport = {"TYPE": "http", "URL": f"http://{host}:{port}", "TIMEOUT": str(timeout_s), "RETRY": '{"total": 0}'}
+    return {f"OPENLINEAGE__TRANSPORT__{name}": value for name, value in transport.items()}
+
+
+PROGRAM = textwrap.dedent(
+    """
+    import sys
+    import tablestore as ts
+    from tablestore.telemetry import lineagesender
+
+    lineagesender.CLOSE_S = float(sys.argv[2])
+    env = ts.TableEnvironment.create({"warehouse": sys.argv[1], "telemetry.openlineage": "true"}, engine="duckdb")
+    env.execute_sql("CREATE TABLE t (id BIGINT)")
+    print(env.execute_sql("INSERT INTO t VALUES (1)").snapshot.id)
+    """
+)
+
+
+def end_without_closing(warehouse: Path, close_s: float, settings: dict[str, str]) -> str:
+    """What a program prints that writes a row, and ends. It has a minute."""
+    command = [sys.executable, "-c", PROGRAM, str(warehouse), str(close_s)]
+    ran = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=True, timeout=60)
+    return ran.stdout
+
+
+@pytest.mark.deep
+def test_a_program_that_ends_does_not_wait_for_a_server_that_never_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert end_without_closing(tmp_path / "wh", 0.1, settings_of(server, timeout_s=600)) == "1\n"
+
+
+@pytest.mark.deep
+def test_a_program_that_ends_has_sent_its_events(tmp_path: Path) -> None:
+    with Server() as server:
+        assert end_without_closing(tmp_path / "wh", 60, {"OPENLINEAGE_URL": server.url}) == "1\n"
+        assert [event["eventType"] for event in server.events] == ["START", "COMPLETE"]
 
 
 def test_what_waits_to_be_sent_is_bounded(caplog: pytest.LogCaptureFixture) -> None:

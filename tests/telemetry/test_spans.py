@@ -14,8 +14,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import tablestore as ts
 from tablestore.clock import SystemClock
+from tablestore.environment.engine import QueryEngine
 from tablestore.telemetry.observers import Observers
 from tablestore.telemetry.otelspans import OpenTelemetryTracer, collection_of
+from tests.table.creation.places import broker_of
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("price", pa.float64())])
 
@@ -23,20 +25,21 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("price", pa.flo
 class Watched:
     """A warehouse whose operations are kept."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, engine: str | QueryEngine = "duckdb") -> None:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
         traces = TracerProvider()
         traces.add_span_processor(SimpleSpanProcessor(self.exporter))
         meters = MeterProvider([self.reader])
         tracer = OpenTelemetryTracer(SystemClock(), traces, meters)
         self.catalog = ts.open_catalog(place / "wh", observers=Observers(tracer=tracer))
-        self.env = ts.TableEnvironment.create(self.catalog, engine="duckdb")
+        self.env = ts.TableEnvironment.create(self.catalog, engine=engine)
 
     def run(self, text: str) -> Any:
         return self.env.execute_sql(text)
 
     def table(self, name: str = "t", **options: str) -> ts.Table:
-        self.run(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY NOT ENFORCED, price DOUBLE) WITH ('bucket' = '1')")
+        given = ", ".join(f"'{key}' = '{value}'" for key, value in {"bucket": "1", **options}.items())
+        self.run(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY NOT ENFORCED, price DOUBLE) WITH ({given})")
         return self.catalog.table(f"default.{name}")
 
     def spans(self, run: Callable[[], object]) -> list[ReadableSpan]:
@@ -88,6 +91,30 @@ def test_one_upsert_is_one_trace(watched: Watched) -> None:
     assert commit.attributes["db.collection.name"] == "default.t"
     assert commit.attributes["tablestore.rows"] == 2
     assert commit.attributes["tablestore.snapshot.id"] == 1
+
+
+def test_an_upsert_of_a_table_with_a_topic_publishes_in_its_trace(watched: Watched) -> None:
+    with broker_of("spans") as broker:
+        table = watched.table(**{"log.kafka.bootstrap.servers": broker.address, "bucket": "2"})
+        spans = watched.spans(lambda: table.upsert(pa.table({"id": [1, 2, 3], "price": [1.0, 2.0, 3.0]}, schema=SCHEMA)))
+        table.change_log.close()
+    assert len({span.context.trace_id for span in spans}) == 1
+    assert parents(spans)["publish"] == {"upsert"}
+    # One after the rows, one after the compaction, which has none for the log.
+    published = [span.attributes or {} for span in spans if span.name == "tablestore.publish"]
+    assert [attributes["tablestore.rows"] for attributes in published] == [3, 0]
+    assert {attributes["db.collection.name"] for attributes in published} == {"default.t"}
+
+
+def test_a_publish_that_fails_says_so_and_the_upsert_does_not(watched: Watched) -> None:
+    with broker_of("silent") as broker:
+        table = watched.table(**{"log.kafka.bootstrap.servers": broker.address})
+        broker.silent = True
+        spans = watched.spans(lambda: table.upsert(pa.table({"id": [1], "price": [1.0]}, schema=SCHEMA)))
+        table.change_log.close()
+    by_name = {span.name: span for span in spans}
+    assert not by_name["tablestore.publish"].status.is_ok
+    assert "error.type" not in (by_name["tablestore.upsert"].attributes or {})
 
 
 def test_one_refresh_is_one_trace(watched: Watched) -> None:

@@ -30,6 +30,7 @@ from tablestore.log.port import ChangeLog
 from tablestore.log.publish.backlog import Backlog, log_backlog
 from tablestore.log.publish.publisher import PublishReport
 from tablestore.table.table import Table
+from tablestore.telemetry.tracing import traced
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,10 +77,17 @@ def _publish_slots(spark: "SparkSession", spec: TableSpec, table: Table, *, look
         return ()
     # The tasks are about to fence those that are open here.
     log.close()
+    with traced(table.context.shared.observers.tracer, "publish", table.location) as span:
+        reports = _published(spark, spec, log.slots, look=look)
+        span.record(rows=sum(report.records for report in reports))
+    return reports
+
+
+def _published(spark: "SparkSession", spec: TableSpec, slots: int, *, look: bool) -> tuple[PublishReport, ...]:
     # As many partitions as rows: a task each.
-    numbers = spark.range(0, log.slots, 1, log.slots)
+    numbers = spark.range(0, slots, 1, slots)
     try:
-        reports, error = run_tasks(numbers, partial(_publish, partial(publish_slot, spec, log.slots, look=look)))
+        reports, error = run_tasks(numbers, partial(_publish, partial(publish_slot, spec, slots, look=look)))
     # Classic sessions and Spark Connect raise errors of different trees.
     except Exception as raised:
         raise StorageError(

@@ -266,7 +266,7 @@ class PendingRows:
         """Writes them as the first snapshot of the table, in the name of the job."""
         target = InsertTarget(table=table, spec=spec_of(catalog, table), commit_user=job.id)
         insertion = Insertion(
-            name=self.name, bind=bound_to(self.query), target=target, operation=CREATE_AS, text=self.source.text
+            name=self.name, bind=bound_to(self.query), target=target, operation=CREATE_AS, text=self.source.statement
         )
         return OneInsert(session=self.session, insertion=insertion, source=self.source).run(job)
 

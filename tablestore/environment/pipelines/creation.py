@@ -293,7 +293,7 @@ class Creation:
     def _insertion(self, into: Table | ConnectorTable) -> Insertion:
         target = self.rows.table_target(self.path, into) if isinstance(into, Table) else into
         return Insertion(
-            name=str(self.path), bind=bound_to(self.query), target=target, operation=CREATE_AS, text=self.source.text
+            name=str(self.path), bind=bound_to(self.query), target=target, operation=CREATE_AS, text=self.source.statement
         )
 
 

@@ -86,7 +86,7 @@ class StreamInsert:
             return stream
 
     def _job(self, table: Table) -> LineageJob:
-        return job_of(self.session, "STREAM", table, self.query, self.source.text, is_stream=True)
+        return job_of(self.session, "STREAM", table, self.query, self.source.statement, is_stream=True)
 
     @contextmanager
     def _placing(self) -> Iterator[None]:

@@ -77,7 +77,7 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
 
     def describe() -> LineageJob:
         query, _ = plan_change(session, statement, source, parameters, table, table.context.snapshots.latest())
-        return job_of(session, operation, table, query, source.text)
+        return job_of(session, operation, table, query, source.statement)
 
     with observed(table, operation.lower(), describe) as landing:
         snapshot = run_until_current(table.context, attempt)

@@ -193,7 +193,7 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
     if directly and not parameters and (literals := direct_rows(session, statement, table.table_schema.fields)) is not None:
         target = InsertTarget(table=table, spec=session.spec(path, table), missing_columns=missing_columns)
         bind = cache(lambda: QueryToInsert.of(session, statement, source, parameters).bound(table.table_schema.fields))
-        return Insertion(name=str(path), bind=bind, target=target, rows=literals, text=source.text)
+        return Insertion(name=str(path), bind=bind, target=target, rows=literals, text=source.statement)
     rows = QueryToInsert.of(session, statement, source, parameters)
     target = replace(rows.table_target(path, table), missing_columns=missing_columns)
     return Insertion(
@@ -201,7 +201,7 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
         bind=bound_to(rows.bound(table.table_schema.fields)),
         target=target,
         operation="INSERT OVERWRITE" if statement.overwrite else "INSERT",
-        text=source.text,
+        text=source.statement,
     )
 
 

@@ -94,7 +94,7 @@ def job_of(
         inputs=inputs,
         output=table_dataset(table, _place_of(table)),
         sources=sources,
-        sql=None if text is None else masked_statement(text),
+        sql=masked_statement(text) if text else None,
         dialect=str(SqlDialect.SPARK if query is None else query.dialect),
         engine=None if session.engine is None else session.engine.name,
         is_stream=is_stream,

@@ -20,6 +20,7 @@ from tablestore.table.catalog import Catalog
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import check_topic, content, records_of
 from tests.integration.spark.feed import Feed, forget_last
+from tests.telemetry.test_spans import Watched, parents
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -333,6 +334,24 @@ def test_what_spark_writes_is_published_once(
     assert sum(map(len, records_of(table, broker.servers).values())) == 50 + 50 + 50 + 5 + 20 + 1
     assert {report.snapshot_id for report in table.change_log.publish()} == {table.snapshots()[-1].id}
     assert table.refresh().change_log.verify().problems == ()
+
+
+@pytest.mark.deep
+def test_a_publish_by_tasks_is_a_span_of_its_insert(
+    spark: "SparkSession", broker: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark_tablestore import publish
+    from pyspark_tablestore.engine import SparkEngine
+
+    monkeypatch.setattr(publish, "PARALLEL_BACKLOG", publish.Backlog(rows=1, bytes=1))
+    watched = Watched(tmp_path, SparkEngine(spark))
+    table = watched.table(**{"log.kafka.bootstrap.servers": broker.servers, "log.kafka.topic": "spans", **THREE_SLOTS})
+    spans = watched.spans(lambda: watched.run("INSERT INTO t SELECT id, 1.0D FROM range(50)"))
+    watched.env.close()
+    assert parents(spans)["publish"] == {"insert"}
+    published = [span.attributes or {} for span in spans if span.name == "tablestore.publish"]
+    assert sum(attributes["tablestore.rows"] for attributes in published) == 50
+    assert sum(map(len, records_of(table, broker.servers).values())) == 50
 
 
 @pytest.mark.deep
