@@ -3,10 +3,11 @@
 job       namespace  where the output lies        name  database.table.operation
 dataset   namespace  file, s3://bucket, kafka://host:port        name  the path, the topic        (OpenLineage's naming)
           the name in the catalog is a symlink of it
-facets    schema, columnLineage, sql, jobType, processing_engine, errorMessage, outputStatistics, version
+facets    schema, columnLineage, sql, jobType, processing_engine, parent, errorMessage, outputStatistics, version
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from openlineage.client.facet_v2 import (
     error_message_run,
     job_type_job,
     output_statistics_output_dataset,
+    parent_run,
     processing_engine_run,
     schema_dataset,
     sql_job,
@@ -34,6 +36,7 @@ from tablestore.telemetry.lineage import ColumnSources, ColumnUse, LineageDatase
 
 PRODUCER = "https://pypi.org/project/managed-tablestore"
 _MOST_MESSAGE = 10_000
+_CONTEXT, _PARENT, _ROOT = "OPENLINEAGE_CONTEXT", "OPENLINEAGE_PARENT_ID", "OPENLINEAGE_ROOT_PARENT_ID"
 FacetT = TypeVar("FacetT", bound=BaseFacet)
 
 
@@ -44,19 +47,47 @@ def run_event(
     run_id: str,
     at_ms: int,
     version: str,
+    parent: parent_run.ParentRunFacet | None = None,
     written: Written | None = None,
     error: BaseException | None = None,
 ) -> RunEvent:
-    """The event of a run that is in a state. ``at_ms``: since the epoch; ``version``: of tablestore."""
+    """The event of a run that is in a state. ``at_ms``: since the epoch; ``version``: of tablestore; ``parent``: what runs it."""
     namespace, _ = dataset_name(job.output.location)
     return RunEvent(
         eventType=state,
         eventTime=(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds"),
-        run=Run(runId=run_id, facets=_run_facets(job, version, error)),
+        run=Run(runId=run_id, facets=_run_facets(job, version, parent, error)),
         job=Job(namespace=namespace, name=_job_name(job), facets=_job_facets(job)),
         producer=PRODUCER,
         inputs=[_input(dataset) for dataset in job.inputs],
         outputs=[_output(job, written)],
+    )
+
+
+def parent_of(environment: Mapping[str, str]) -> parent_run.ParentRunFacet | None:
+    """The run of an orchestrator that the runs of this process are parts of, as OpenLineage's integration of dbt reads it too:
+    ``OPENLINEAGE_CONTEXT`` is JSON, ``OPENLINEAGE_PARENT_ID`` is ``namespace/job/id``. None where neither is set.
+
+    Raises ValueError, KeyError, TypeError, AttributeError for what is neither.
+    """
+    if context := environment.get(_CONTEXT):
+        parent = json.loads(context)["parent"]
+        root = parent.get("root") or parent
+        runs = [(one["job"]["namespace"], one["job"]["name"], one["run"]["runId"]) for one in (parent, root)]
+    elif parent_id := environment.get(_PARENT):
+        # A namespace may be an address.
+        runs = [tuple(text.rsplit("/", 2)) for text in (parent_id, environment.get(_ROOT) or parent_id)]
+    else:
+        return None
+    (namespace, name, run_id), (root_namespace, root_name, root_id) = runs
+    return _ours(
+        parent_run.ParentRunFacet(
+            run=parent_run.Run(runId=run_id),
+            job=parent_run.Job(namespace=namespace, name=name),
+            root=parent_run.Root(
+                run=parent_run.RootRun(runId=root_id), job=parent_run.RootJob(namespace=root_namespace, name=root_name)
+            ),
+        )
     )
 
 
@@ -80,11 +111,15 @@ def _ours(facet: FacetT) -> FacetT:
     return facet
 
 
-def _run_facets(job: LineageJob, version: str, error: BaseException | None) -> dict[str, RunFacet]:
+def _run_facets(
+    job: LineageJob, version: str, parent: parent_run.ParentRunFacet | None, error: BaseException | None
+) -> dict[str, RunFacet]:
     name = "tablestore" if job.engine is None else f"tablestore, {job.engine}"
     facets: dict[str, RunFacet] = {
         "processing_engine": _ours(processing_engine_run.ProcessingEngineRunFacet(version=version, name=name))
     }
+    if parent is not None:
+        facets["parent"] = parent
     if error is not None:
         message = without_secrets(str(error))[:_MOST_MESSAGE] or type(error).__name__
         facets["errorMessage"] = _ours(error_message_run.ErrorMessageRunFacet(message=message, programmingLanguage="python"))

@@ -10,8 +10,9 @@ its settings say otherwise).
 
 import atexit
 import logging
+import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from threading import Condition, Thread
@@ -23,7 +24,7 @@ from openlineage.client.event_v2 import RunEvent, RunState
 from tablestore.clock import Clock
 from tablestore.ids import Ids
 from tablestore.telemetry.lineage import LineageJob, LineageRun, Written
-from tablestore.telemetry.lineageevents import run_event
+from tablestore.telemetry.lineageevents import parent_of, run_event
 
 LOG = logging.getLogger(__name__)
 DISTRIBUTION = "managed-tablestore"
@@ -42,9 +43,16 @@ class EventClient(Protocol):
 
 
 class OpenLineage:
-    """Implements :class:`~tablestore.telemetry.lineage.Lineage`. ``client``: makes the client when there is a first event."""
+    """Implements :class:`~tablestore.telemetry.lineage.Lineage`. ``client``: makes the client when there is a first event.
+    ``environment``: says which run of an orchestrator this process is a part of."""
 
-    def __init__(self, clock: Clock, ids: Ids, client: Callable[[], EventClient] = OpenLineageClient) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        ids: Ids,
+        client: Callable[[], EventClient] = OpenLineageClient,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
         self._clock, self._ids, self._make_client = clock, ids, client
         self._client: EventClient | None = None
         self._version = _installed_version()
@@ -52,6 +60,11 @@ class OpenLineage:
         self._changed = Condition()
         self._is_sending = self._has_warned = False
         self._silent_until_s: float | None = None
+        try:
+            self.parent = parent_of(environment)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self.parent = None
+            LOG.warning("OPENLINEAGE_CONTEXT or OPENLINEAGE_PARENT_ID is no run of OpenLineage's, and runs have no parent")
 
     def begin(self, job: LineageJob) -> LineageRun:
         """As :meth:`Lineage.begin <tablestore.telemetry.lineage.Lineage.begin>`."""
@@ -145,7 +158,14 @@ class _Run:
         """Queues the event of a state."""
         self.sender.say(
             lambda at_ms, version: run_event(
-                self.job, state, run_id=self.run_id, at_ms=at_ms, version=version, written=written, error=error
+                self.job,
+                state,
+                run_id=self.run_id,
+                at_ms=at_ms,
+                version=version,
+                parent=self.sender.parent,
+                written=written,
+                error=error,
             )
         )
 

@@ -28,7 +28,7 @@ from tablestore.telemetry.lineagesender import MOST_WAITING, OpenLineage
 from tablestore.telemetry.observers import Observers
 from tests.distributed.test_ingest import rounds
 from tests.support.changelogs.memorytopic import MemoryTopic
-from tests.telemetry.recordedevents import Recorded, check_event, names, ways
+from tests.telemetry.recordedevents import Kept, Recorded, check_event, names, ways
 
 
 class Server:
@@ -244,6 +244,72 @@ def test_events_reach_a_server_that_the_clients_own_settings_name(tmp_path: Path
         assert [event["eventType"] for event in server.events] == ["START", "COMPLETE"]
         for event in server.events:
             check_event(event)
+
+
+DAG_RUN, TASK_RUN = "01890a5d-ac96-774b-bcce-b302099a8057", "f99310b4-3c3c-1a1a-2b2b-c1b95c24ff11"
+
+
+@pytest.mark.parametrize(
+    ("environment", "root"),
+    [
+        ({"OPENLINEAGE_PARENT_ID": f"http://host/nightly.load/{TASK_RUN}"}, ("http://host", "nightly.load", TASK_RUN)),
+        (
+            {
+                "OPENLINEAGE_PARENT_ID": f"http://host/nightly.load/{TASK_RUN}",
+                "OPENLINEAGE_ROOT_PARENT_ID": f"airflow/nightly/{DAG_RUN}",
+            },
+            ("airflow", "nightly", DAG_RUN),
+        ),
+        (
+            {
+                "OPENLINEAGE_PARENT_ID": "unused",
+                "OPENLINEAGE_CONTEXT": json.dumps(
+                    {
+                        "parent": {
+                            "run": {"runId": TASK_RUN},
+                            "job": {"namespace": "http://host", "name": "nightly.load"},
+                            "root": {"run": {"runId": DAG_RUN}, "job": {"namespace": "airflow", "name": "nightly"}},
+                        }
+                    }
+                ),
+            },
+            ("airflow", "nightly", DAG_RUN),
+        ),
+    ],
+    ids=["one", "root", "context"],
+)
+def test_a_run_of_an_orchestrator_is_the_parent(environment: dict[str, str], root: tuple[str, str, str]) -> None:
+    client = Kept()
+    lineage = OpenLineage(SystemClock(), SystemIds(), lambda: client, environment)
+    lineage.begin(LineageJob(operation="REFRESH", inputs=(), output=LineageDataset(location="/t"))).completed(None)
+    lineage.close()
+    assert len(client.events) == 2
+    for event in client.events:
+        check_event(event)
+        parent = event["run"]["facets"]["parent"]
+        of_task, of_dag = ((one["job"]["namespace"], one["job"]["name"], one["run"]["runId"]) for one in (parent, parent["root"]))
+        assert of_task == ("http://host", "nightly.load", TASK_RUN)
+        assert of_dag == root
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"OPENLINEAGE_PARENT_ID": "load"},
+        {"OPENLINEAGE_PARENT_ID": "airflow/load/7"},
+        {"OPENLINEAGE_CONTEXT": "{"},
+        {"OPENLINEAGE_CONTEXT": '{"parent": {"run": {"runId": 7}}}'},
+        {"OPENLINEAGE_CONTEXT": '{"parent": []}'},
+        {"OPENLINEAGE_CONTEXT": "[" * 100_000},
+    ],
+)
+def test_a_parent_that_cannot_be_read_costs_one_warning(environment: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    client = Kept()
+    lineage = OpenLineage(SystemClock(), SystemIds(), lambda: client, environment)
+    lineage.begin(LineageJob(operation="REFRESH", inputs=(), output=LineageDataset(location="/t")))
+    lineage.close()
+    (event,) = client.events
+    assert "parent" not in event["run"]["facets"] and len(caplog.records) == 1
 
 
 class Refusing:

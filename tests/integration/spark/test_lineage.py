@@ -36,12 +36,12 @@ def chosen_by(event: dict[str, Any]) -> set[tuple[str, str, str]]:
 
 
 def test_statements_start_and_complete_with_their_columns(recorded: Recorded) -> None:
-    def complete(statement: str, job: str, rows: int) -> dict[str, Any]:
+    def complete(statement: str, job: str, rows: int, text: str | None = None) -> dict[str, Any]:
         start, complete = recorded.of(lambda: recorded.run(statement))
         assert [start["eventType"], complete["eventType"]] == ["START", "COMPLETE"]
         assert start["run"]["runId"] == complete["run"]["runId"]
         assert complete["job"]["name"] == f"default.{job}"
-        assert complete["job"]["facets"]["sql"]["query"] == statement
+        assert complete["job"]["facets"]["sql"]["query"] == (text or statement)
         assert complete["run"]["facets"]["processing_engine"]["name"] == "tablestore, spark"
         (output,) = complete["outputs"]
         assert output["name"] == recorded.catalog.table(names([output])[0]).location
@@ -70,9 +70,9 @@ def test_statements_start_and_complete_with_their_columns(recorded: Recorded) ->
     assert ("price", "DIRECT", "TRANSFORMATION") in columns(event)["price"]
     assert {("id", "INDIRECT", "JOIN")} <= chosen_by(event)
 
-    complete("UPDATE t SET price = 0 WHERE id = 1", "t.update", 1)
-    complete("DELETE FROM t WHERE id = 1", "t.delete", 1)
-    event = complete("CREATE MATERIALIZED TABLE m AS SELECT item, max(price) AS most FROM s GROUP BY item", "m.refresh", 2)
+    # The text of a refresh is the query that is stored.
+    stored = "SELECT item, max(price) AS most FROM `tablestore`.`default`.`s` GROUP BY item"
+    event = complete("CREATE MATERIALIZED TABLE m AS SELECT item, max(price) AS most FROM s GROUP BY item", "m.refresh", 2, stored)
     assert columns(event)["most"] == {("price", "DIRECT", "AGGREGATION")}
 
 
