@@ -30,6 +30,7 @@ SMOKE = (
     "tests/io/test_retry.py",
     "tests/io/test_fsspec.py",
     "tests/sql/parse",
+    "tests/telemetry/test_columnlineage.py",
     "tests/cli/test_help.py",
 )
 

@@ -121,7 +121,7 @@ class _Search:
     def _output_of(self, scope: Scope) -> Mapping[str, _Uses | None]:
         expression = scope.expression
         if isinstance(expression, exp.SetOperation):
-            left, right = (self._output(one) for one in scope.set_operation_scopes)
+            left, right = (self._output(one) for one in _sides(scope))
             if len(left) != len(right):
                 raise _DoubtError
             pairs = zip(left.items(), right.values(), strict=True)
@@ -215,6 +215,12 @@ class _Search:
                     yield from tuple(self._uses(scope, part, how))
                 except _DoubtError:
                     continue
+
+
+def _sides(scope: Scope) -> Sequence[Scope]:
+    """Both queries of a set operation; sqlglot 30.0 has them under another name than later versions."""
+    sides: Sequence[Scope] = getattr(scope, "set_operation_scopes", None) or getattr(scope, "union_scopes", ())
+    return sides
 
 
 def _through(outer: How, inner: How) -> How:
