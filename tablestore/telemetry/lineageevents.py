@@ -73,10 +73,10 @@ def parent_of(environment: Mapping[str, str]) -> parent_run.ParentRunFacet | Non
     if context := environment.get(_CONTEXT):
         parent = json.loads(context)["parent"]
         root = parent.get("root") or parent
-        runs = [(one["job"]["namespace"], one["job"]["name"], one["run"]["runId"]) for one in (parent, root)]
+        runs = [[one["job"]["namespace"], one["job"]["name"], one["run"]["runId"]] for one in (parent, root)]
     elif parent_id := environment.get(_PARENT):
         # A namespace may be an address.
-        runs = [tuple(text.rsplit("/", 2)) for text in (parent_id, environment.get(_ROOT) or parent_id)]
+        runs = [text.rsplit("/", 2) for text in (parent_id, environment.get(_ROOT) or parent_id)]
     else:
         return None
     (namespace, name, run_id), (root_namespace, root_name, root_id) = runs

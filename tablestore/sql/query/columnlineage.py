@@ -219,7 +219,8 @@ class _Search:
 
 def _sides(scope: Scope) -> Sequence[Scope]:
     """Both queries of a set operation; sqlglot 30.0 has them under another name than later versions."""
-    sides: Sequence[Scope] = getattr(scope, "set_operation_scopes", None) or getattr(scope, "union_scopes", ())
+    name = "set_operation_scopes" if hasattr(scope, "set_operation_scopes") else "union_scopes"
+    sides: Sequence[Scope] = getattr(scope, name)
     return sides
 
 

@@ -83,6 +83,6 @@ def _spark_session(credentials: TablestoreCredentials) -> Any:
     settings = {key: _text(value) for key, value in credentials.spark_config.items()}
     with _STARTING:
         if credentials.remote:
-            return SparkSession.builder.remote(credentials.remote).config(map=settings).getOrCreate()
+            return SparkSession.builder.remote(credentials.remote).config(map={**settings}).getOrCreate()
         master = {} if credentials.master is None else {"spark.master": credentials.master}
         return running_session() or own_session({**master, **settings})
