@@ -39,7 +39,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import live_rows
 from tablestore.store.message import CommitMessage
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.write.clusteredrows import clustered_rows
+from tablestore.store.write.clusteredrows import MEMORY_BYTES, clustered_rows
 from tablestore.store.write.runwriter import RunTarget, RunWriter
 from tablestore.types.datatypes import Field
 
@@ -68,9 +68,16 @@ class BucketFiles:
 
 
 def run_compaction(
-    context: TableContext, base: Snapshot, bucket: BucketFiles, task: CompactionTask, merged: Merged | None = None
+    context: TableContext,
+    base: Snapshot,
+    bucket: BucketFiles,
+    task: CompactionTask,
+    merged: Merged | None = None,
+    *,
+    threads: int = 1,
 ) -> CommitMessage:
     """Run ``task`` on a bucket as it is in ``base``; returns the message to commit. ``merged`` is called after each written batch.
+    ``threads``: how many tasks run side by side, and share the bounds of memory.
 
     Raises FormatError for damaged files, NotFoundError for files that expired meanwhile, StorageError. Then no file remains.
     """
@@ -82,7 +89,7 @@ def run_compaction(
     before = tuple(replace(entry, kind=EntryKind.DELETE) for entry in entries.values())
     moved = tuple(replace(entries[file.file_name], file=replace(file, level=level), kind=EntryKind.ADD) for file, level in moves)
     message = replace(message, compact_before=before)
-    rewriter = _Rewriter(context, base, bucket, task, merged)
+    rewriter = _Rewriter(context, base, bucket, task, merged, threads)
     try:
         written = rewriter.run()
         message = replace(message, compact_after=(*moved, *written))
@@ -130,11 +137,19 @@ class _Rewriter:
     """One task being done."""
 
     def __init__(
-        self, context: TableContext, base: Snapshot, bucket: BucketFiles, task: CompactionTask, merged: Merged | None
+        self,
+        context: TableContext,
+        base: Snapshot,
+        bucket: BucketFiles,
+        task: CompactionTask,
+        merged: Merged | None,
+        threads: int,
     ) -> None:
         self._context, self._bucket, self._task, self._merged_rows = context, bucket, task, merged
         self._rows_read, self._rows_total = 0, sum(file.row_count for file in task.rewritten)
-        self._reader = SplitReader.whole(context, (), None)
+        reader = SplitReader.whole(context, (), None)
+        self._reader = reader if threads == 1 else replace(reader, bounds=reader.bounds.of_threads(threads))
+        self._clustered_bytes = MEMORY_BYTES // threads
         self.vectors = context.deletion_vectors(base)
         self._rule = upper_rule(context.settings)
         rewritten = {file.file_name for file in task.rewritten}
@@ -197,6 +212,7 @@ class _Rewriter:
                 lambda: chain.from_iterable(self._live_rows(self._reader, file, (), order.columns) for file in files),
                 order,
                 row_count=sum(file.row_count for file in files),
+                memory_bytes=self._clustered_bytes,
             )
             return
         for section in group:

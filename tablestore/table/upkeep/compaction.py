@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any
 
 from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.htmltext import PrintedInNotebooks
+from tablestore.inorder import in_order, threads_for
 from tablestore.lsm.clusterorder import ClusterOrder
 from tablestore.lsm.compaction.keyedcompaction import WHOLE_REASONS
 from tablestore.options import MIB
@@ -187,6 +189,9 @@ class _Run:
         context.check_writable(new_rows=False)
         self._context, self._full, self._order_by, self._show = context, full, order_by, progress or no_progress
         self._left: dict[BucketId, int] = {}
+        # Of the buckets at work, which may be several.
+        self._merged_bytes: dict[BucketId, int] = {}
+        self._showing = Lock()
         self._total = 0
 
     def everywhere(self, accepts: Callable[[BucketId], bool]) -> CompactReport:
@@ -239,33 +244,52 @@ class _Run:
 
         ``alone``: only one task, so that after a lost race no task is dropped because of another.
         """
-        latest, buckets = newest_buckets(self._context, set(todo))
-        assert latest is not None, "a table that has a snapshot keeps one"
+        newest, buckets = newest_buckets(self._context, set(todo))
+        assert newest is not None, "a table that has a snapshot keeps one"
+        latest = newest
+        size = sum(file.file_size for bucket in buckets.values() for file in bucket.files)
+        threads = 1 if alone else min(threads_for(size), len(todo))
+        done: list[_Done] = []
         compactions: list[_Done] = []
-        size = 0
-        with self._taken_back_on_error(compactions):
-            for position, place in enumerate(todo):
-                if size >= _BYTES_PER_COMMIT or len(compactions) >= (1 if alone else _TASKS_PER_COMMIT):
-                    return compactions, list(todo[position:])
-                compacted = self._make(latest, buckets.get(place), None)
-                self._dealt_with(place)
+        begun = merged_bytes = 0
+
+        def places() -> Iterator[BucketId]:
+            nonlocal begun
+            for place in todo:
+                if merged_bytes >= _BYTES_PER_COMMIT or len(compactions) >= (1 if alone else _TASKS_PER_COMMIT):
+                    return
+                begun += 1
+                yield place
+
+        def make(place: BucketId) -> _Done | None:
+            if (compacted := self._make(latest, buckets.get(place), None, threads=threads)) is not None:
+                done.append(compacted)
+            self._dealt_with(place)
+            return compacted
+
+        with self._taken_back_on_error(done):
+            for compacted in map(make, places()) if threads == 1 else in_order(make, places(), threads=threads):
                 if compacted is not None:
                     compactions.append(compacted)
-                    size += sum(entry.file.file_size for entry in compacted.message.compact_before)
-        return compactions, []
+                    merged_bytes += sum(entry.file.file_size for entry in compacted.message.compact_before)
+        return compactions, list(todo[begun:])
 
     def _dealt_with(self, place: BucketId) -> None:
         """Count a bucket as done, after its first step. Later steps in the same bucket rewrite less."""
-        self._left.pop(place, None)
-        self._show_done()
+        with self._showing:
+            self._left.pop(place, None)
+            self._merged_bytes.pop(place, None)
+            self._show_done()
 
     def _merged(self, place: BucketId, rows: int, of_rows: int) -> None:
         """Count a share of a bucket as done, in its first step."""
-        if of_rows and place in self._left:
-            self._show_done(self._left[place] * rows // of_rows)
+        with self._showing:
+            if of_rows and place in self._left:
+                self._merged_bytes[place] = self._left[place] * rows // of_rows
+                self._show_done()
 
-    def _show_done(self, within: int = 0) -> None:
-        done_bytes = self._total - sum(self._left.values()) + within
+    def _show_done(self) -> None:
+        done_bytes = self._total - sum(self._left.values()) + sum(self._merged_bytes.values())
         self._show(f"compacting, {len(self._left)} bucket(s) left", done_bytes, self._total)
 
     @contextmanager
@@ -277,7 +301,15 @@ class _Run:
                 discard(self._context, compacted.message)
             raise
 
-    def _make(self, latest: Snapshot, bucket: BucketFiles | None, budget_bytes: int | None, *, whole: bool = True) -> _Done | None:
+    def _make(
+        self,
+        latest: Snapshot,
+        bucket: BucketFiles | None,
+        budget_bytes: int | None,
+        *,
+        whole: bool = True,
+        threads: int = 1,
+    ) -> _Done | None:
         if bucket is None:
             return None
         context = self._context
@@ -289,7 +321,7 @@ class _Run:
             return None
         place = (bucket.partition, bucket.bucket)
         try:
-            message = run_compaction(context, latest, bucket, task, partial(self._merged, place))
+            message = run_compaction(context, latest, bucket, task, partial(self._merged, place), threads=threads)
             return _Done(place, message, task.reason in WHOLE_REASONS)
         except NotFoundError:
             # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
