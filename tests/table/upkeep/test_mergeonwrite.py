@@ -219,7 +219,7 @@ def test_rows_wait_for_the_next_compaction_where_that_of_their_write_failed_whic
     table = lab.open()
     lab.write(table, (1, "a"))
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as broken:
