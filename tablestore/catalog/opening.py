@@ -68,12 +68,13 @@ def _rest(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog, CatalogSett
         service[SERVICE_KEYS.key] = "true"
     client, _, _ = parse_service(service, ids=ids)
     assert client is not None, "it has an address"
-    catalog, prefix, warehouse = open_rest_catalog(settings, client, ids, hands_out_keys=settings.hands_out_keys)
-    if prefix:
-        service[SERVICE_PREFIX.key] = prefix
-    if warehouse is None:
+    catalog, answer = open_rest_catalog(settings, client, ids, hands_out_keys=settings.hands_out_keys)
+    if answer.prefix:
+        service[SERVICE_PREFIX.key] = answer.prefix
+    if answer.warehouse is None:
         service[SERVICE_RULES.key] = "by-table"
-    return catalog, replace(settings, service=service, warehouse=warehouse or settings.warehouse)
+    warehouse, table_defaults = answer.warehouse or settings.warehouse, answer.merged(settings.table_defaults)
+    return catalog, replace(settings, service=service, warehouse=warehouse, table_defaults=table_defaults)
 
 
 def _of_another_package(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog, CatalogSettings]:

@@ -12,6 +12,7 @@ there by then, or what was to be dropped and is gone, is taken for its own doing
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from dataclasses import replace as with_changes
 from typing import Any
 from urllib.parse import unquote
@@ -19,7 +20,7 @@ from urllib.parse import unquote
 from tablestore.catalog import refusals
 from tablestore.catalog.definitions import DefinitionKind
 from tablestore.catalog.identifier import Identifier
-from tablestore.catalog.settings import CatalogSettings
+from tablestore.catalog.settings import TABLE_DEFAULT, CatalogSettings
 from tablestore.errors import AlreadyExistsError, FormatError, NotFoundError, StorageError, UnsupportedError
 from tablestore.format.schemafile import protocol_schema
 from tablestore.ids import Ids
@@ -29,6 +30,7 @@ from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.io.opening import open_served, open_store
 from tablestore.io.service.serviceclient import ServiceClient
 from tablestore.names import check_name
+from tablestore.options import is_table_option, option_text, with_options
 from tablestore.store.schemas import TABLE_UUID_OPTION
 from tablestore.types.schema import TableSchema
 
@@ -281,19 +283,52 @@ class RestCatalog:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAnswer:
+    """The configuration that a service answers. ``prefix``: that of its paths. ``warehouse``: its address; None from a service that
+    does not name it. ``table_defaults``, ``table_overrides``: options of new tables, below and above those of the client."""
+
+    prefix: str
+    warehouse: str | None
+    table_defaults: Mapping[str, str]
+    table_overrides: Mapping[str, str]
+
+    def merged(self, own: Mapping[str, str]) -> Mapping[str, str]:
+        """The options of new tables that name none, of a client with options of its own."""
+        return with_options(with_options(self.table_defaults, own), self.table_overrides)
+
+
 def open_rest_catalog(
     settings: CatalogSettings, client: ServiceClient, ids: Ids, *, hands_out_keys: bool
-) -> tuple[RestCatalog, str, str | None]:
-    """The catalog, the prefix of its paths, and the address of its warehouse if the service names it. Asks the service once."""
-    answer = client.get("/v1/config", {"warehouse": settings.warehouse})
+) -> tuple[RestCatalog, ServiceAnswer]:
+    """The catalog, and what the service says of itself. Asks the service once."""
+    answer = _configuration(client, client.get("/v1/config", {"warehouse": settings.warehouse}))
+    client = with_changes(client, prefix=answer.prefix, has_rules=answer.warehouse is not None)
+    storage = {**settings.storage, **settings.lock}
+    return RestCatalog(client, ids, warehouse=answer.warehouse, storage=storage, hands_out_keys=hands_out_keys), answer
+
+
+def _configuration(client: ServiceClient, answer: Any) -> ServiceAnswer:
     if not isinstance(answer, Mapping):
         raise FormatError(f"{client.uri}: expected a configuration, found {answer!r:.100}", kind="answer")
-    configuration = {**(answer.get("defaults") or {}), **(answer.get("overrides") or {})}
-    prefix, warehouse = str(configuration.get("prefix") or ""), configuration.get(WAREHOUSE_KEY)
-    client = with_changes(client, prefix=prefix, has_rules=warehouse is not None)
-    storage = {**settings.storage, **settings.lock}
-    catalog = RestCatalog(client, ids, warehouse=warehouse, storage=storage, hands_out_keys=hands_out_keys)
-    return catalog, prefix, None if warehouse is None else str(warehouse)
+    defaults, overrides = answer.get("defaults") or {}, answer.get("overrides") or {}
+    if not isinstance(defaults, Mapping) or not isinstance(overrides, Mapping):
+        raise FormatError(f"{client.uri}: expected defaults and overrides as objects, found {answer!r:.100}", kind="answer")
+    configuration = {**defaults, **overrides}
+    warehouse = configuration.get(WAREHOUSE_KEY)
+    return ServiceAnswer(
+        prefix=str(configuration.get("prefix") or ""),
+        warehouse=None if warehouse is None else str(warehouse),
+        table_defaults=_of_new_tables(defaults),
+        table_overrides=_of_new_tables(overrides),
+    )
+
+
+def _of_new_tables(configuration: Mapping[str, Any]) -> dict[str, str]:
+    """The options of new tables in a configuration. Those that only other engines know are left out: they say nothing of what is
+    written here. One that is wrong is refused where a table is made."""
+    prefixed = {key.removeprefix(TABLE_DEFAULT): value for key, value in configuration.items() if key.startswith(TABLE_DEFAULT)}
+    return {key: option_text(value) for key, value in prefixed.items() if is_table_option(key)}
 
 
 def _unpickled(

@@ -1,5 +1,6 @@
 """The catalog of a service: the contracts of catalogs and of who publishes snapshots, over services of two kinds of catalog."""
 
+import json
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from anyio import to_thread
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import tablestore as ts
@@ -205,6 +207,42 @@ def test_changes_whose_answers_are_lost_are_carried_out_once(tmp_path: Path) -> 
 def test_a_service_that_is_not_there_is_named() -> None:
     with pytest.raises(StorageError, match="nothing answers"):
         ts.open_catalog(metastore="rest", uri="http://127.0.0.1:9")
+
+
+def test_new_tables_have_the_options_of_the_service_below_those_of_the_client_and_their_own(tmp_path: Path) -> None:
+    defaults = {"table-default.bucket": "3", "table-default.snapshot.num-retained.max": "70", "table-default.write-only": "true"}
+    with catalog_service(ts.open_catalog(str(tmp_path / "warehouse"), **defaults)) as uri:
+        catalog = ts.open_catalog({"metastore": "rest", "uri": uri, "table-default.bucket": "5"})
+        catalog.create_database("shop")
+        table = catalog.create_table("shop.orders", "id BIGINT", primary_key=["id"], options={"write-only": "false"})
+        options = {"bucket": "5", "snapshot.num-retained.max": "70", "write-only": "false"}
+        assert catalog.table("shop.orders").options().items() >= options.items()
+        assert table.options() == catalog.table("shop.orders").options()
+        again = pickle.loads(pickle.dumps(catalog))
+        again.create_table("shop.sales", "id BIGINT", primary_key=["id"])
+        assert again.table("shop.sales").options().items() >= {"bucket": "5", "snapshot.num-retained.max": "70"}.items()
+
+
+def test_a_service_may_overrule_the_options_of_new_tables_and_name_some_of_other_engines(tmp_path: Path) -> None:
+    class Overruling:
+        """Answers the configuration as another service may."""
+
+        def __init__(self, app: ASGIApp) -> None:
+            self._app = app
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http" and scope["path"] == "/v1/config":
+                defaults = {"prefix": "lake", "table-default.bucket": "2", "table-default.sink.parallelism": "4"}
+                answer = {"defaults": defaults, "overrides": {"table-default.bucket": 7}}
+                await Response(json.dumps(answer), 200, None, "application/json")(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+
+    with catalog_service(ts.open_catalog(str(tmp_path / "warehouse")), wrap=Overruling) as uri:
+        catalog = ts.open_catalog({"metastore": "rest", "uri": uri, "table-default.bucket": "5"})
+        catalog.create_database("shop")
+        options = catalog.create_table("shop.orders", "id BIGINT", primary_key=["id"]).options()
+        assert options["bucket"] == "7" and "sink.parallelism" not in options
 
 
 class Overtaking:

@@ -1,9 +1,11 @@
 """Databases of the protocol: listed in pages, created, described, altered, dropped."""
 
+from pathlib import Path
+
 import pytest
 
 import tablestore as ts
-from tests.support.served import Served, orders
+from tests.support.served import Served, orders, serving
 
 
 def test_a_client_learns_the_prefix_of_its_paths(served: Served) -> None:
@@ -16,6 +18,14 @@ def test_a_client_learns_the_prefix_of_its_paths(served: Served) -> None:
         assert served.ok("GET", "/v1/config", **query)["overrides"] == {"prefix": "wh"}
     assert "'wh'" in served.refused(404, "GET", "/v1/config", warehouse="other")["message"]
     assert served.refused(404, "GET", "/v1/other/databases")["resourceType"] is None
+
+
+def test_a_client_learns_the_options_of_new_tables(tmp_path: Path) -> None:
+    defaults = {"table-default.bucket": "3", "table-default.snapshot.num-retained.max": "70"}
+    for served in serving(ts.open_catalog(str(tmp_path / "wh"), **defaults)):
+        answer = served.ok("GET", "/v1/config")
+        assert answer["defaults"].items() >= defaults.items()
+        assert answer["overrides"] == {"prefix": "wh"}
 
 
 def test_databases_are_made_described_altered_and_dropped_with_all_in_them(served_any: Served) -> None:

@@ -111,10 +111,64 @@ def test_partitions_of_any_type_are_named_as_their_directories(served: Served) -
     assert table.refresh().scan().count() == 1
 
 
-def test_what_partitions_of_this_format_do_not_have_is_said(served: Served) -> None:
+def test_a_partition_that_has_rows_is_created_by_finding_it(served_any: Served, table: ts.Table) -> None:
+    specs = [{"day": "mon"}, {"day": "tue"}]
+    assert served_any.ok("POST", f"{TABLE}/partitions", {"partitionSpecs": specs}) == {"created": [], "existed": specs}
+    taken = served_any.refused(409, "POST", f"{TABLE}/partitions", {"partitionSpecs": specs, "ignoreIfExists": False})
+    assert (taken["resourceType"], taken["resourceName"]) == ("PARTITION", "day=mon")
+    assert "rows" in served_any.refused(501, "POST", f"{TABLE}/partitions", {"partitionSpecs": [*specs, {"day": "sun"}]})["message"]
+    served_any.refused(400, "POST", f"{TABLE}/partitions", {"partitionSpecs": [{"hour": "1"}]})
+    assert [one["spec"] for one in served_any.ok("GET", f"{TABLE}/partitions")["partitions"]] == specs
+
+
+def test_partitions_are_listed_by_a_filter_that_their_client_applies_again(served: Served) -> None:
+    table = orders(served.catalog)
+    for number, day in enumerate(("mon", "tue", "wed")):
+        table.upsert(rows(number, day=day))
+    every = served.ok("GET", f"{TABLE}/partitions")["partitions"]
+    first = served.ok("POST", f"{TABLE}/partitions/list-by-filter", {"filter": "{}", "maxResults": 2})
+    assert (first["partitions"], first["nextPageToken"]) == (every[:2], "day=tue")
+    body = {"filter": "{}", "maxResults": 0, "pageToken": "day=tue", "partitionNamePattern": "day=%"}
+    assert served.ok("POST", f"{TABLE}/partitions/list-by-filter", body) == {"partitions": every[2:], "nextPageToken": None}
+    for wrong in ({}, {"filter": 7}, {"filter": "{}", "maxResults": "many"}, {"filter": "{}", "maxResults": -1}):
+        served.refused(400, "POST", f"{TABLE}/partitions/list-by-filter", wrong)
+
+
+def test_partitions_that_the_catalog_keeps_are_marked_as_done_by_a_file(served_any: Served) -> None:
+    days = pa.array([19723, 19724, None], pa.int32()).cast(pa.date32())
+    served_any.catalog.create_database("shop")
+    served_any.ok("POST", "databases/shop/tables", {
+        "identifier": {"database": "shop", "object": "orders"},
+        "schema": {"fields": [{"id": 0, "name": "id", "type": "BIGINT"}, {"id": 1, "name": "day", "type": "DATE"}],
+                   "partitionKeys": ["day"], "primaryKeys": [], "options": {"metastore.partitioned-table": "true"}},
+    })  # fmt: skip
+    table = served_any.catalog.table("shop.orders")
+    assert isinstance(table, ts.Table)
+    table.append(pa.table({"id": [1, 2, 3], "day": days}))
+    assert [one["done"] for one in served_any.ok("GET", f"{TABLE}/partitions")["partitions"]] == [False, False, False]
+    specs = [{"day": "19724"}, {"day": "__DEFAULT_PARTITION__"}]
+    served_any.ok("POST", f"{TABLE}/partitions/mark", {"specs": specs})
+    answer = served_any.ok("GET", f"{TABLE}/partitions")["partitions"]
+    assert {one["spec"]["day"]: one["done"] for one in answer} == {"19723": False, "19724": True, "__DEFAULT_PARTITION__": True}
+    named = served_any.ok("POST", f"{TABLE}/partitions/list-by-names", {"specs": specs})
+    assert [one["done"] for one in named["partitions"]] == [True, True]
+    mark = Path(table.location) / "day=19724" / "_SUCCESS"
+    first = json.loads(mark.read_text())
+    assert first["creationTime"] == first["modificationTime"] > 0
+    mark.write_text(json.dumps({"creationTime": 1, "modificationTime": 1}))
+    served_any.ok("POST", f"{TABLE}/partitions/mark", {"specs": specs})
+    again = json.loads(mark.read_text())
+    assert again["creationTime"] == 1 and again["modificationTime"] >= first["modificationTime"]
+    served_any.refused(400, "POST", f"{TABLE}/partitions/mark", {"specs": [*specs, {"day": "7"}]})
+    assert not (Path(table.location) / "day=7").exists()
+    # The rows are as they were, and what removes files that nobody names leaves the marks.
+    table.remove_orphan_files("0 s", dry_run=False)
+    assert mark.exists() and table.refresh().scan().count() == 3
+
+
+def test_what_partitions_and_branches_of_this_format_do_not_have_is_said(served: Served) -> None:
     orders(served.catalog)
-    for path in ("partitions", "partitions/mark", "partitions/list-by-filter"):
-        served.refused(501, "POST", f"{TABLE}/{path}", {"partitionSpecs": [{"day": "mon"}], "specs": [], "filter": "{}"})
+    assert "metastore.partitioned-table" in served.refused(501, "POST", f"{TABLE}/partitions/mark", {"specs": []})["message"]
     served.refused(501, "POST", f"{TABLE}/branches/b/rename", {"toBranch": "c"})
 
 
