@@ -18,7 +18,7 @@ _CREATED, _MODIFIED = "creationTime", "modificationTime"
 
 
 def mark_done(context: TableContext, values: Sequence[object]) -> None:
-    """Marks the partition of these values; one that is marked is marked again, and keeps the time of the first. Raises StorageError."""
+    """Marks the partition of these values; one that is marked already keeps the time of its first mark. Raises StorageError."""
     path, now_millis = _mark_path(context, values), context.clock.now_ms()
     created_millis = now_millis
     try:

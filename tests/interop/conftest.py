@@ -58,6 +58,12 @@ def pypaimon_native(interpreter: Callable[[str], Path]) -> Iterator[PypaimonOrac
     yield from _serve(PypaimonOracle(interpreter("pypaimon"), native=True))
 
 
+@pytest.fixture(scope="session")
+def spark_jar() -> Path:
+    """Paimon for Spark."""
+    return _ensure(setup_oracles.ensure_spark_jar)
+
+
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
     """An empty warehouse with a database ``db``; tables lie in ``warehouse / "db.db" / name``."""

@@ -7,13 +7,14 @@
     .cache/interop/deltalake           another one, for the benchmarks; this and the next ones are made where they are asked for
     .cache/interop/ray, daft           others, with what tablestore needs
     .cache/interop/typecheckers        another one
+    .cache/interop/paimonspark         another one with Spark, and beside it the jar of Paimon for it, by Maven (pom-spark.xml)
 
 Each part carries a stamp with a hash of what it was made from and is left alone while that matches, so a second run
 takes no time and needs no network. A lock makes concurrent runs wait for each other.
 
 The Java core is taken in the newest version of ``JAVA_VERSIONS`` that Maven can resolve; which one it is stands in the
 stamp, is printed, and is reported at the end of a test run. TABLESTORE_INTEROP_PAIMON=<version> allows only that one;
-``--refresh`` asks Maven again.
+``--refresh`` asks Maven again. TABLESTORE_INTEROP_PAIMON_SPARK=<path> is a jar of Paimon for Spark 3.5 in place of Maven's.
 """
 
 import hashlib
@@ -43,6 +44,7 @@ PINS = {
     "pyiceberg": ("pyiceberg[sql-sqlite]==0.12.0", "pyarrow==26.0.1"),
     "ray": ("ray[data]==2.60.0", *_NEEDS),
     "daft": ("daft==0.7.26", *_NEEDS),
+    "paimonspark": ("pyspark==3.5.8",),
     # basedpyright is pyright with a Node of its own.
     "typecheckers": ("mypy==2.4.1", "basedpyright==1.40.2", "pyarrow-stubs==20.0.0.20260819", "pandas-stubs==3.1.0.261029"),
 }
@@ -85,6 +87,25 @@ def java_passed_over() -> list[str]:
     """Why newer versions were passed over, a sentence each; empty if the newest one is there."""
     reasons = _read_stamp(CACHE / "java" / "lib.stamp").get("passed_over")
     return [str(reason) for reason in reasons] if isinstance(reasons, list) else []
+
+
+def ensure_spark_jar(say: Say = print) -> Path:
+    """The jar of Paimon for the Spark of the environment ``paimonspark``, fetched if needed."""
+    if own := os.environ.get("TABLESTORE_INTEROP_PAIMON_SPARK"):
+        return Path(own)
+    pom = HERE / "java" / "pom-spark.xml"
+    lib, stamp = CACHE / "paimonspark-jars", CACHE / "paimonspark-jars.stamp"
+    with _lock("paimonspark-jars"):
+        jars = sorted(lib.glob("*.jar"))
+        if jars and _read_stamp(stamp) == {"pom": _hash([pom.read_bytes()])}:
+            return jars[0]
+        if not shutil.which("mvn"):
+            raise SetupError(f"no mvn here to fetch Paimon for Spark; install Maven, then {COMMAND}")
+        say("fetching Paimon for Spark")
+        shutil.rmtree(lib, ignore_errors=True)
+        _copy_jars(pom, lib, "Maven cannot resolve Paimon for Spark")
+        stamp.write_text(json.dumps({"pom": _hash([pom.read_bytes()])}))
+        return sorted(lib.glob("*.jar"))[0]
 
 
 def ensure_environment(name: str, say: Say = print) -> Path:
@@ -135,20 +156,7 @@ def _ensure_jars(home: Path, say: Say) -> None:
         stamp_file.unlink(missing_ok=True)
         shutil.rmtree(lib, ignore_errors=True)
         try:
-            _run(
-                [
-                    "mvn",
-                    "--quiet",
-                    "--batch-mode",
-                    "--update-snapshots",
-                    "-f",
-                    str(_pom(version)),
-                    "dependency:copy-dependencies",
-                    f"-DoutputDirectory={lib}",
-                    "-DincludeScope=runtime",
-                ],
-                f"Maven cannot resolve Paimon {version}",
-            )
+            _copy_jars(_pom(version), lib, f"Maven cannot resolve Paimon {version}")
         except SetupError as error:
             cause = re.search(r"Could not (?:find|transfer)[^(\n]*", str(error))
             reasons.append(f"Paimon {version}: {cause.group() if cause else error}")
@@ -158,6 +166,12 @@ def _ensure_jars(home: Path, say: Say) -> None:
         stamp_file.write_text(json.dumps({"version": version, "pom": _pom_hash(version), "jars": jars, "passed_over": reasons}))
         return
     raise SetupError("\n".join([*reasons, f"check the network and Maven's settings, then {COMMAND}"]))
+
+
+def _copy_jars(pom: Path, lib: Path, complaint: str) -> None:
+    """Puts what a pom depends on into a directory."""
+    command = ["mvn", "--quiet", "--batch-mode", "--update-snapshots", "-f", str(pom), "dependency:copy-dependencies"]
+    _run([*command, f"-DoutputDirectory={lib}", "-DincludeScope=runtime"], complaint)
 
 
 def _ensure_classes(home: Path, say: Say) -> None:

@@ -1,8 +1,8 @@
 """Partitions of the protocol: those that have files, as the newest snapshot has them. A table without partitioning is one.
 
-A partition without files is none, so there is nothing to register: creating one that has rows finds it there, and creating one that
-has none is refused. Tables with ``metastore.partitioned-table`` have marks for those that are done, as files that other engines make
-and look for too (``success-file``).
+A partition without files is none, so there is nothing to register: creating one that has rows finds it there, and creating one
+that has none is refused. Tables with ``metastore.partitioned-table`` have marks for those that are done, as files that other
+engines make and look for too (``success-file``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,8 +87,8 @@ def create_partitions(service: RestService, call: Call) -> dict[str, object]:
 
 
 def mark_done_partitions(service: RestService, call: Call) -> None:
-    """Marks partitions as done by a file in each. Refuses for tables whose partitions the catalog does not keep: as the protocol has
-    it, clients then do without."""
+    """Marks partitions as done by a file in each. Refuses for tables whose partitions the catalog does not keep: clients then do
+    without, as the protocol has it."""
     check_sees_all(service, call, "marks of its partitions")
     table = service.table(call.names)
     context, specs = table.context, _specs(call, "specs")
