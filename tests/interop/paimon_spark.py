@@ -1,7 +1,7 @@
 """Runs statements in Spark with Paimon's own catalogs: in the interpreter of an environment of its own, with JSON in and out.
 
-    in     jar, warehouse of its own, catalogs: name -> options, statements: texts with {c} for the name of the catalog
-    out    for each catalog and statement the rows as texts, or the error: {"rows": [...]} | {"error": ...}
+in     jar, a warehouse of its own, catalogs: name -> options, statements: texts with {c} for the name of the catalog
+out    for each catalog and statement the rows as texts, or the error: {"rows": [...]} | {"error": ...}
 """
 
 import json
