@@ -65,7 +65,7 @@ class ServiceClient:
     """The client of the service at ``uri``. ``token``: the bearer token, or its name (``env:NAME``, ``file:PATH``).
 
     ``has_rules``: it has rules for queries of any table, not only of those with ``query-auth.enabled``. ``crowded``: the addresses
-    of tables to which others commit as well.
+    of tables to which others commit as well. ``entered``: those of tables where a turn was waited for.
 
     It pickles; a token in plain text stays behind. May be used from several threads. Memory: one answer, at most 256 MiB.
     """
@@ -77,6 +77,7 @@ class ServiceClient:
     clock: Clock = field(default_factory=SystemClock, repr=False, compare=False)
     ids: Ids = field(default_factory=SystemIds, repr=False, compare=False)
     crowded: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    entered: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         token = self.token if self.token is None or is_reference(self.token) else HIDDEN

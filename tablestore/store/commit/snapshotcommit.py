@@ -69,11 +69,13 @@ class ServiceCommit:
     _name: tuple[str, str] | None = field(default=None, init=False)
 
     def await_turn(self, user: str) -> None:
-        """Waits for the turn of a commit of ``user``, where the last one to this table came too late or had to wait: what is built
-        in its turn is built once. Only a courtesy, which a service may not know."""
+        """Waits for the turn of a commit of ``user``, where it is the first one to this table, or the last one came too late or had
+        to wait: what is built in its turn is built once. Only a courtesy, which a service may not know."""
         name = self._name or named_by_directory(self.location)
-        if name is None or self.location not in self.client.crowded:
+        is_first = self.client.has_rules and self.location not in self.client.entered
+        if name is None or not (is_first or self.location in self.client.crowded):
             return
+        self.client.entered.add(self.location)
         self.client.crowded.discard(self.location)
         with suppress(TablestoreError):
             answer = self._send(name, "commit-turn", {"snapshot": {"commitUser": user}})
