@@ -77,13 +77,13 @@ def create_partitions(service: RestService, call: Call) -> dict[str, object]:
     check_sees_all(service, call, "a list of its partitions")
     context, specs = service.table(call.names).context, _specs(call, "partitionSpecs")
     there = {one.name for one in _partitions(context)}
-    found = [spec for spec in specs if _name(context, spec) in there]
-    if found and not json_flag(call.json(), "ignoreIfExists", default=True):
-        name = _name(context, found[0])
+    existing = [spec for spec in specs if _name(context, spec) in there]
+    if existing and not json_flag(call.json(), "ignoreIfExists", default=True):
+        name = _name(context, existing[0])
         raise name_conflict(ResourceType.PARTITION, name, f"the table has a partition {name} already")
-    if len(found) < len(specs):
+    if len(existing) < len(specs):
         raise RequestRefused(ErrorResponse(code=501, message="a partition comes with its first rows; write them"))
-    return {"created": [], "existed": found}
+    return {"created": [], "existed": existing}
 
 
 def mark_done_partitions(service: RestService, call: Call) -> None:
