@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from tablestore.errors import FormatError, NotFoundError, TablestoreError
 from tablestore.format.manifest.avro import CODEC
+from tablestore.format.manifest.blockdigests import BlockDigests
 from tablestore.format.manifest.encodedentries import EncodedEntries
 from tablestore.format.manifest.entrycolumns import (
     MANIFEST,
@@ -34,6 +35,7 @@ from tablestore.format.manifest.entrycolumns import (
     Places,
     RecordPlaces,
     StoredBounds,
+    decode_all_with_records,
     decode_manifests,
     decode_with_records,
     encode_records,
@@ -62,6 +64,7 @@ from tablestore.format.manifest.manifestlist import (
 )
 from tablestore.format.manifest.sidecar import (
     FEWEST_ENTRIES,
+    SIDECAR_PREFIX,
     SidecarColumns,
     SidecarFile,
     encode_sidecar,
@@ -167,6 +170,11 @@ class WrittenMetadata:
     names: list[str] = field(default_factory=list)
     pending: dict[str, bytes] = field(default_factory=dict)
     index_names: list[str] = field(default_factory=list)
+
+    @property
+    def has_large_manifest(self) -> bool:
+        """True if a manifest is large enough for a sidecar, and has one."""
+        return any(name.startswith(SIDECAR_PREFIX) for name in self.names)
 
 
 class Manifests:
@@ -488,12 +496,28 @@ class Manifests:
         return open_sidecar(self._files.read(manifest_path(sidecar_name(name))), name, count)
 
     def _read_entries(self, name: str, places: RecordPlaces) -> tuple[ManifestEntry, ...]:
-        """Some entries of a manifest, of which no more is decoded than their blocks."""
-        place, data = self._describe(name), self._read(name)
+        """Some entries of a manifest, of which no more is decoded than their blocks, and no more read if these can be checked."""
+        place = self._describe(name)
+        if places.digests is not None and (blocks := self._read_blocks(name, places.digests, places.blocks)) is not None:
+            data, starts = blocks
+            return entries_at(data, RecordPlaces(starts, places.offsets), place)
+        data = self._read(name)
         if not self._decoded.verified.get(place):
             verify_content_name(place, data)
             self._decoded.verified.put(place, True)
         return entries_at(data, places, place)
+
+    def _read_blocks(self, name: str, digests: BlockDigests, blocks: Places) -> tuple[bytes, Places] | None:
+        """A file of some blocks of a manifest, and where they begin in it; None if they are not what was sealed."""
+        # What a disk refuses is told when the manifest is read whole.
+        with suppress(OSError), self._files.open_input(manifest_path(name)) as file:
+
+            def read(start: int, end: int) -> bytes:
+                file.seek(start)
+                return file.read(end - start)
+
+            return digests.read(read, blocks)
+        return None
 
     def _keep(self, manifest: ManifestFile, entries: EntryColumns) -> None:
         """Keep the columns of a manifest without a sidecar: on this machine, where plans read those that they need, else in
@@ -523,6 +547,10 @@ class Manifests:
     def read_records(self, name: str) -> tuple[EntryColumns, pa.Array]:
         """The entries of a manifest as columns, and as the records that they are stored as. Neither is kept."""
         return decode_with_records(self._describe(name), self._read(name))
+
+    def read_records_of(self, names: Sequence[str]) -> list[tuple[EntryColumns, pa.Array]]:
+        """:meth:`read_records` of some manifests, which are decoded side by side where they can be."""
+        return decode_all_with_records([(self._describe(name), self._read(name)) for name in names])
 
     def write_records(self, entries: EntryColumns, records: pa.Array, number: int, written: WrittenMetadata) -> ManifestFile:
         """Write a manifest of records of :meth:`read_records`, at once; ``entries``: the same as columns."""

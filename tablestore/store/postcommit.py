@@ -1,6 +1,6 @@
-"""Runs post-commit tasks after a commit that has landed: publish, compact, tag, expire. None of them raises.
+"""Runs post-commit tasks after a commit that has landed: publish, compact, tag, expire, merge. None of them raises.
 
-    landed ── mark, hint ── publish ── compact ── tag ── expire
+    landed ── mark, hint ── publish ── compact ── tag ── expire ── merge manifests
                  └ one fails: a warning, a note in the table, then the next
 
 A caller that gets an error repeats its write, so an error after the commit would duplicate rows. Therefore every error of a task,
@@ -46,6 +46,11 @@ class PostCommitTask(Enum):
         "compaction",
         "the compaction after it was given up, and until the next one lands readers do not see what was written",
         "the next write does it, or `tablestore compact`",
+    )
+    MERGE = (
+        "manifest-merging",
+        "its large manifests were not merged with those before it, so plans read more of them",
+        "the next large commit merges them, or `tablestore compact`",
     )
     TAG = ("tag", "the tag of the period before it was not made", "the next commit of the period makes it")
     EXPIRE = ("expiry", "the expiry after it was given up", "the next write goes on with it, or `tablestore expire snapshots`")

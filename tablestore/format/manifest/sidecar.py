@@ -18,7 +18,8 @@ few entries are read from there one by one (``block_start``, ``record_start``, -
 and the bounds of columns, one low and one high of each entry, null where unknown: comparing these needs no row of bounds. A bound
 is named after its column and the type that it was read as (see :class:`BoundedColumn`).
 
-Its footer has the sums of each partition and bucket (:mod:`tablestore.format.manifest.bucketsums`).
+Its footer has the sums of each partition and bucket (:mod:`tablestore.format.manifest.bucketsums`), and the digests of the blocks
+of the manifest (:mod:`tablestore.format.manifest.blockdigests`), so that no more of it is read than the blocks of these entries.
 
 Memory: a sidecar is opened whole (about 100 bytes an entry); of its columns those that were asked for stay.
 """
@@ -37,6 +38,7 @@ import pyarrow.parquet as pq
 from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.blockcolumns import IrregularBlocks
+from tablestore.format.manifest.blockdigests import BLOCKS_KEY, BlockDigests
 from tablestore.format.manifest.bucketsums import SUMS_KEY, decode_sums, encode_sums, file_mask, sum_up
 from tablestore.format.manifest.derivedcolumns import DERIVED_COLUMNS
 from tablestore.format.manifest.entrycolumns import (
@@ -120,7 +122,10 @@ def encode_sidecar(entries: EntryColumns, manifest: str, bounds: StoredBounds) -
     ordered = EntryColumns(table)
     first = next(iter(bounds), None)
     sums = sum_up(ordered, None if first is None or (pair := ordered.bounds(first)) is None else (first, pair))
-    return _sealed(_as_parquet(table, {} if sums is None else {SUMS_KEY: encode_sums(sums)}), manifest)
+    metadata = {} if sums is None else {SUMS_KEY: encode_sums(sums)}
+    if records.digests is not None:
+        metadata[BLOCKS_KEY] = records.digests.encode()
+    return _sealed(_as_parquet(table, metadata), manifest)
 
 
 def _as_parquet(table: pa.Table, metadata: Mapping[bytes, bytes]) -> bytes:
@@ -156,6 +161,11 @@ class SidecarFile:
         """The sums of the entries; None if it has none. Raises FormatError for other ones."""
         encoded = (self._file.metadata.metadata or {}).get(SUMS_KEY)
         return None if encoded is None else decode_sums(encoded, self.rows, self._most_bytes)
+
+    def block_digests(self) -> BlockDigests | None:
+        """The digests of the manifest's blocks; None if it has none. Raises FormatError for other ones."""
+        encoded = (self._file.metadata.metadata or {}).get(BLOCKS_KEY)
+        return None if encoded is None else BlockDigests.decode(encoded)
 
     def read(self, names: Sequence[str]) -> pa.Table:
         """Columns. Raises FormatError for more bytes than they may take, and for damaged ones."""
@@ -232,6 +242,7 @@ class SidecarColumns(EntryColumns):
         self._count, self._names = file.rows, file.names
         self._columns: dict[str, pa.Array] = {}
         self._sums = file.sums()
+        self._digests: BlockDigests | None = None
         # The few entries that were taken last, by their places.
         self._taken = b"", EntryObjects(())
         # A reader of Parquet is one thread's at a time.
@@ -249,8 +260,8 @@ class SidecarColumns(EntryColumns):
     def size_bytes(self) -> int:
         """Bytes in memory of the columns and few entries that stay."""
         with self._lock:
-            of_sums = 0 if self._sums is None else self._sums.size_bytes
-            return of_sums + len(self._taken[1]) * _OBJECT_BYTES + sum(int(column.nbytes) for column in self._columns.values())
+            of_footer = sum(part.size_bytes for part in (self._sums, self._digests) if part is not None)
+            return of_footer + len(self._taken[1]) * _OBJECT_BYTES + sum(int(column.nbytes) for column in self._columns.values())
 
     def column(self, name: str) -> pa.Array:
         """One column, as one array."""
@@ -307,7 +318,7 @@ class SidecarColumns(EntryColumns):
             blocks, offsets = (self.numbers(name)[places] for name in _RECORD_PLACES)
             if (blocks != _UNKNOWN).all():
                 order = np.argsort(blocks, kind="stable")
-                entries = self._read_entries(RecordPlaces(blocks[order], offsets[order]))
+                entries = self._read_entries(RecordPlaces(blocks[order], offsets[order], self._block_digests()))
                 entry_objects = EntryObjects([entries[place] for place in np.argsort(order).tolist()])
                 with self._lock:
                     self._taken = places.tobytes(), entry_objects
@@ -337,6 +348,12 @@ class SidecarColumns(EntryColumns):
     def _read_columns(self, names: Sequence[str]) -> None:
         table = _checked(self._open().read(names))
         self._columns |= {name: _as_one(table.column(name)) for name in names}
+
+    def _block_digests(self) -> BlockDigests | None:
+        with self._lock:
+            if self._digests is None:
+                self._digests = self._open().block_digests()
+            return self._digests
 
     def _rows(self) -> pa.Table:
         with self._lock:

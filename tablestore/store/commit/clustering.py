@@ -3,18 +3,22 @@
     pick_groups       manifests that lie side by side in the list and overlap, as many as fit into memory
     rewrite_group     decode as columns ── cancel ADD and DELETE ── order by partition and bucket ── write
     pick_runs         runs at the end of the list, each in the order of partitions by now
+    pick_later_runs   the same after a commit: fewer of them, so that what commits cost stays in bounds
     merge_runs        the same of some partitions after the other, so that of each run a manifest or two are in memory
     replace_groups    a list with the new manifests in the places of the old ones, whatever else has come to it
 
 The entries of a group or of runs take their place in the list, so that no DELETE comes before its ADD. They are moved as the bytes
 that they are stored as. Memory: :data:`MOST_ENTRIES` entries, about 1 KiB each.
 
-A run is merged with those behind it once these have an eighth of its entries together: so an entry is moved some eight times until
-its run has grown to nine times the entries, and runs are few.
+On demand a run is merged with those behind it once these have an eighth of its entries together: so an entry is moved some eight
+times until its run has grown to nine times the entries, and runs are few. After a commit it is merged once these have as many as it
+has, so each run has more than all behind it, and an entry is moved at most as often as its run doubles. Of n commits of one size
+there are at most log2(n) runs; 50 of them leave two, and have moved an entry 3.4 times.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -31,7 +35,7 @@ from tablestore.format.stats import decode_stats
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.commit.metadata import cancel_pairs
 from tablestore.store.manifests import Manifests, WrittenMetadata
-from tablestore.types.arrays import numbers_of, places_array
+from tablestore.types.arrays import mask_array, numbers_of, places_array
 from tablestore.types.datatypes import DataType
 from tablestore.types.schema import POSTPONE_BUCKET
 
@@ -50,6 +54,10 @@ _MOST_OVERLAPS = 3
 # So many runs are left as they are: a plan of one partition reads a manifest of each, or two.
 _MOST_RUNS = 2
 _MOST_TIMES_THE_LATER = 8
+# The same after a commit.
+_FEWEST_ENTRIES_OF_LATER = 20_000
+_MOST_LATER_RUNS = 2
+_MOST_TIMES_AFTER_COMMITS = 1
 # Entries that wait until those of some partitions are there from all runs; few at a time are copied more often.
 _WINDOW_ENTRIES = 60_000
 # Compressed. The records of a group are one array, of at most 2 GiB.
@@ -114,14 +122,32 @@ def rewrite_group(
 
 def pick_runs(manifests: Sequence[ManifestFile], partition_types: Sequence[DataType]) -> range | None:
     """The positions of the runs at the end of the list that are worth merging into one; None if none are."""
+    return _pick(manifests, partition_types, fewest=_FEWEST_ENTRIES, most_runs=_MOST_RUNS, most_times=_MOST_TIMES_THE_LATER)
+
+
+def pick_later_runs(manifests: Sequence[ManifestFile], partition_types: Sequence[DataType]) -> range | None:
+    """The positions of the runs at the end of the list that are to be merged after a commit; None if none are."""
+    return _pick(
+        manifests,
+        partition_types,
+        fewest=_FEWEST_ENTRIES_OF_LATER,
+        most_runs=_MOST_LATER_RUNS,
+        most_times=_MOST_TIMES_AFTER_COMMITS,
+    )
+
+
+def _pick(
+    manifests: Sequence[ManifestFile], partition_types: Sequence[DataType], *, fewest: int, most_runs: int, most_times: int
+) -> range | None:
+    """The longest tail of runs whose first has at most ``most_times`` the entries of the others, and that fits into memory."""
     counts = np.array([manifest.num_added + manifest.num_deleted for manifest in manifests], np.int64)
-    if counts.sum() < _FEWEST_ENTRIES or _depth(manifests, partition_types) <= _MOST_RUNS:
+    if counts.sum() < fewest or _depth(manifests, partition_types) <= most_runs:
         return None
     starts = _run_starts(manifests, partition_types)
     sizes = np.add.reduceat(counts, starts)
     later = counts.sum() - np.cumsum(sizes)
     for start, size, behind in zip(starts[:-1], sizes.tolist(), later.tolist(), strict=False):
-        if size <= _MOST_TIMES_THE_LATER * behind and _fit_together(manifests[start:], partition_types):
+        if size <= most_times * behind and _fit_together(manifests[start:], partition_types):
             return range(start, len(manifests))
     return None
 
@@ -140,18 +166,23 @@ def merge_runs(
     turns = sorted(range(len(manifests)), key=lows.__getitem__)
     waiting: dict[int, _Moved] = {}
     ready, new = list[_Moved](), list[ManifestFile]()
-    for turn, place in enumerate(turns):
-        waiting[place] = moved = _Moved(*store.read_records(manifests[place].file_name))
-        if min(moved.keys(partition_types), default=lows[place]) < lows[place]:
-            raise FormatError(
-                f"{store.location}: expected the manifest {manifests[place].file_name} to have partitions of the bounds that its "
-                "manifest list has of it, found others, which plans may miss; restore the list from a copy, or roll the table back"
-            )
-        is_last = turn + 1 == len(turns)
-        size = sum(manifests[one].file_size for one in waiting)
-        if not is_last and sum(map(len, waiting.values())) < _WINDOW_ENTRIES and size < _WINDOW_BYTES:
-            continue
-        behind = None if is_last else lows[turns[turn + 1]]
+    while turns:
+        batch = list[int]()
+        entries, size = sum(map(len, waiting.values())), sum(manifests[one].file_size for one in waiting)
+        while turns and (not batch or (entries < _WINDOW_ENTRIES and size < _WINDOW_BYTES)):
+            batch.append(place := turns.pop(0))
+            entries, size = entries + manifests[place].num_added + manifests[place].num_deleted, size + manifests[place].file_size
+        read = store.read_records_of([manifests[place].file_name for place in batch])
+        for place, moved in zip(batch, starmap(_Moved, read), strict=True):
+            if moved.least_key(partition_types, lows[place]) < lows[place]:
+                raise FormatError(
+                    f"{store.location}: expected the manifest {manifests[place].file_name} to have partitions of the bounds that "
+                    "its manifest list has of it, found others, which plans may miss; restore the list from a copy, or roll the "
+                    "table back"
+                )
+            waiting[place] = moved
+        is_last = not turns
+        behind = None if is_last else lows[turns[0]]
         # In the order of the list, so that each DELETE comes after its ADD.
         parts = {one: waiting[one].split(behind, partition_types) for one in sorted(waiting)}
         waiting = {one: rest for one, (_, rest) in parts.items() if len(rest)}
@@ -204,11 +235,19 @@ class _Moved:
         return _Moved(self.entries.slice(start, end - start), self.records.slice(start, end - start))
 
     def keys(self, types: Sequence[DataType]) -> list[_Key]:
-        """The key of each distinct partition, or of each entry."""
+        """The key of each partition of the dictionary, or of each entry."""
         if not types:
             return [(True, bucket) for bucket in self.entries.column("bucket").to_pylist()]
         partitions = self.entries.column("partition").dictionary.to_pylist()
         return [(value is not None, value) for value in (decode_row(row, list(types))[0] for row in partitions)]
+
+    def least_key(self, types: Sequence[DataType], default: _Key) -> _Key:
+        """The least key of an entry."""
+        keys = self.keys(types)
+        if types:
+            # Others that were decoded beside these may have more partitions.
+            keys = [keys[code] for code in np.unique(numbers_of(self.entries.column("partition").indices)).tolist()]
+        return min(keys, default=default)
 
     def split(self, behind: _Key | None, types: Sequence[DataType]) -> tuple["_Moved", "_Moved"]:
         """The entries before a key, and the others; None: all are before."""
@@ -315,17 +354,19 @@ def _order(
 ) -> Places:
     """The places of entries by partition value and bucket, older files first; DELETEs before all, or where ``names`` say."""
     partitions, buckets = entries.column("partition"), entries.column("bucket")
-    # Of postponed files the one that was committed later counts, and their numbers say nothing. The sort is stable.
-    numbers = pc.if_else(pc.equal(buckets, POSTPONE_BUCKET), 0, entries.column("min_sequence_number"))
+    # Of postponed files the one that was committed later counts, and their numbers say nothing. The sort is stable. Numbers
+    # and dicts of Python as arguments of Arrow would load pandas.
+    numbers = np.where(numbers_of(buckets) == POSTPONE_BUCKET, 0, entries.numbers("min_sequence_number"))
     ranks = _ranks(partitions.dictionary.to_pylist(), partition_types)
     keys = {
-        "kind": pc.not_equal(entries.column("kind"), int(EntryKind.DELETE)),
+        "kind": mask_array(entries.numbers("kind") != EntryKind.DELETE),
         "partition": places_array(ranks[numbers_of(partitions.indices)]),
         "bucket": buckets,
-        "number": numbers,
+        "number": places_array(numbers),
     }
     keyed = [(name, "ascending") for name in (*names, "number")]
-    order: Places = pc.sort_indices(pa.table(keys), keyed).to_numpy().astype(np.int64)
+    table = pa.Table.from_arrays(list(keys.values()), names=list(keys))
+    order: Places = pc.sort_indices(table, keyed).to_numpy().astype(np.int64)
     return order
 
 

@@ -144,12 +144,14 @@ class CommitRequest:
 class Committed:
     """The outcome of a request. ``snapshot`` None: there was nothing to publish, or the snapshot of a replay has expired.
     ``is_replay``: it had landed before, and nothing was done. ``entries``: the new files that landed now, which may lie in other
-    buckets than those of the request. ``schema``: the table's newest when it landed now."""
+    buckets than those of the request. ``schema``: the table's newest when it landed now. ``wrote_large_manifest``: of its own
+    files, or by a merge of small ones."""
 
     snapshot: Snapshot | None
     is_replay: bool = False
     entries: Sequence[ManifestEntry] = ()
     schema: TableSchema | None = None
+    wrote_large_manifest: bool = False
 
 
 @dataclass(slots=True)
@@ -338,7 +340,12 @@ class Committer:
             if outcome is Outcome.LANDED:
                 self._acknowledge(request, snapshot, replays)
                 self._remove(files.retired)
-                return Committed(snapshot, entries=files.message.entries, schema=newest)
+                return Committed(
+                    snapshot,
+                    entries=files.message.entries,
+                    schema=newest,
+                    wrote_large_manifest=written.has_large_manifest,
+                )
             self._take_back(written)
             attempt += 1
             self._wait(attempt, deadline_s, latest)

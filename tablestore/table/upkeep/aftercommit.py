@@ -1,7 +1,8 @@
 """Runs a table's own upkeep once a commit has landed: one order, one place, and no error of it reaches the writer.
 
     write        end early rows ── publish ── compact a share ── tag ── expire ── publish the changelog of the compaction
-    compaction                                                   publish ── tag ── expire
+                                                                               └─ merge large manifests, if it wrote one
+    compaction                                                   publish ── tag ── expire ── compact all manifests
 
 :mod:`tablestore.store.postcommit` says what a failure leaves behind.
 """
@@ -19,7 +20,7 @@ from tablestore.store.history.autotags import tag_automatically
 from tablestore.store.postcommit import PostCommit, PostCommitTask, Skipped
 from tablestore.table.upkeep.compaction import DRIVER_BUDGET_BYTES, MOST_BUDGET_BYTES, compact_after_write, compact_level_zero
 from tablestore.table.upkeep.expiry import expire_after_commit, is_write_only
-from tablestore.table.upkeep.manifestcompaction import compact_manifests
+from tablestore.table.upkeep.manifestcompaction import compact_manifests, merge_later_runs
 from tablestore.telemetry.tracing import traced
 
 
@@ -66,6 +67,9 @@ def after_write(
     _keep_house(tasks, context, snapshot)
     if published:
         tasks.do(PostCommitTask.PUBLISH, log.after_commit)
+    if committed.wrote_large_manifest:
+        # Also of a write-only table, whose commits merge small manifests too.
+        tasks.do(PostCommitTask.MERGE, partial(_merge_manifests, merge_later_runs, context))
     tasks.clear_notes()
 
 
@@ -91,15 +95,15 @@ def after_compaction(context: TableContext, log: Callable[[], ChangeLog], commit
     tasks.do(PostCommitTask.PUBLISH, lambda: log().after_commit())
     _keep_house(tasks, context, None)
     # Compacting on demand also does what a writer's failed compaction left undone.
-    tasks.do(PostCommitTask.COMPACT, partial(_compact_manifests, context))
+    tasks.do(PostCommitTask.COMPACT, partial(_merge_manifests, partial(compact_manifests, sidecars=False), context))
     tasks.clear_notes()
 
 
-def _compact_manifests(context: TableContext) -> None:
+def _merge_manifests(merge: Callable[[TableContext], Snapshot | None], context: TableContext) -> None:
     try:
-        compact_manifests(context, sidecars=False)
-    except StalePlan as error:
-        # Others do it at this moment.
+        merge(context)
+    except (StalePlan, UnsupportedError) as error:
+        # Others do it at this moment, or they alone write such a table.
         raise Skipped from error
 
 

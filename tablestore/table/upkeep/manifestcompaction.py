@@ -1,7 +1,8 @@
 """Compacts the manifests of a table: what its snapshot says of files is said in an order by which plans skip most of it.
 
-A commit of its own kind of compaction publishes them. It changes no file of rows, and it lands beside the commits of others as long
-as they leave the manifests in the list that were rewritten: large ones, which no commit merges.
+A commit of its own kind of compaction publishes them, on demand (`compact`) or after a commit that wrote a large manifest. It
+changes no file of rows, and it lands beside the commits of others as long as they leave the manifests in the list that were
+rewritten: large ones, which no commit merges.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from tablestore.store.commit.clustering import (
     RewrittenGroup,
     merge_runs,
     pick_groups,
+    pick_later_runs,
     pick_runs,
     replace_groups,
     rewrite_group,
@@ -53,6 +55,13 @@ def compact_manifests(context: TableContext, *, sidecars: bool = True, progress:
     return landed
 
 
+def merge_later_runs(context: TableContext) -> Snapshot | None:
+    """Merge the runs of manifests that commits have left, as far as it pays off; returns the snapshot that names the new ones, None
+    if none is due. Memory and errors: as :func:`compact_manifests`."""
+    context.check_writable(new_rows=False)
+    return _rewrite(context, _later_runs, merge_runs, no_progress)
+
+
 def _overlapping(context: TableContext, listed: Sequence[ManifestFile], *, sidecars: bool) -> list[range]:
     store = context.manifests
     return pick_groups(listed, _partition_types(context), lambda manifest: sidecars and not store.has_sidecar(manifest))
@@ -60,6 +69,11 @@ def _overlapping(context: TableContext, listed: Sequence[ManifestFile], *, sidec
 
 def _runs(context: TableContext, listed: Sequence[ManifestFile]) -> list[range]:
     runs = pick_runs(listed, _partition_types(context))
+    return [] if runs is None else [runs]
+
+
+def _later_runs(context: TableContext, listed: Sequence[ManifestFile]) -> list[range]:
+    runs = pick_later_runs(listed, _partition_types(context))
     return [] if runs is None else [runs]
 
 
