@@ -3,9 +3,11 @@
 Each measurement is a process of its own, ``python -m benchmarks.millionfiles OPERATION TABLE``, which loads all modules, opens the
 table, and does the operation: *cold* is the first time in the process, *warm* the second. What a cold run loads beside is counted.
 
-    as committed    by commits of :data:`benchmarks.scaletables.FILES_OF_A_COMMIT` files, each of all partitions
-    compacted       the same after ``compact_manifests``
-    bare            as committed, without sidecars, as another engine would have it; the folder of the cache is empty before the
+    as committed    by commits of :data:`benchmarks.scaletables.FILES_OF_A_COMMIT` files, each of all partitions, which merge
+                    large manifests with those before now and then
+    unmerged        the same without that: each commit has a manifest of its own
+    compacted       unmerged, after ``compact_manifests``
+    bare            unmerged, without sidecars, as another engine would have it; the folder of the cache is empty before the
                     first process, and the next one finds what that left there
 
 What writes does so in a copy of the table. The requests of a plan on S3 are counted by :mod:`benchmarks.s3requests`.
@@ -34,7 +36,7 @@ import tablestore as ts
 from benchmarks.measure import Sample, WrongRows, own_peak_memory, second_core, stopwatch
 from benchmarks.projection import table as table_of
 from benchmarks.report import Bar
-from benchmarks.scaletables import FIRST_DAY, NAME, SCHEMA, Shape, build, entries_of, put_file
+from benchmarks.scaletables import FIRST_DAY, NAME, SCHEMA, Shape, build, entries_of, merging_seconds, put_file, unmerge
 from benchmarks.setting import Setting
 from tablestore.distributed.read import pin_read, plan_read
 from tablestore.distributed.spec import TableSpec
@@ -50,7 +52,7 @@ from tablestore.types.filter.filters import parse_filter
 
 DAY = FIRST_DAY + timedelta(days=59)
 FILTERS = {"one partition": f"day = DATE '{DAY}'", "one id": "id = 1500", "all files": None}
-AS_COMMITTED, COMPACTED, FEW = "as committed", "compacted", "1,000 files"
+AS_COMMITTED, UNMERGED, COMPACTED, FEW = "as committed", "unmerged", "compacted", "1,000 files"
 BARE, BARE_AGAIN = "without sidecars and cache", "without sidecars, the next process"
 FILES_OF_A_LARGE_COMMIT, _FILES_OF_A_TASK = 100_000, 1_000
 RUNS = 3
@@ -111,10 +113,11 @@ def run(setting: Setting) -> None:
     for name, shape in paths.items():
         if not tables[name].exists():
             _build(setting, tables[name], shape)
-    tables[COMPACTED] = setting.directory / f"{COMPACTED}-{size}"
-    if not tables[COMPACTED].exists():
-        setting.say("compact_manifests of a copy")
-        _made_whole(tables[COMPACTED], lambda path: _compacted(tables[AS_COMMITTED], path))
+    for name, source, change in ((UNMERGED, AS_COMMITTED, unmerge), (COMPACTED, UNMERGED, _compact)):
+        tables[name] = setting.directory / f"{name}-{size}"
+        if not tables[name].exists():
+            setting.say(f"a copy of {source}, {name}")
+            _made_whole(tables[name], partial(_changed_copy, tables[source], change))
     probes: dict[tuple[str, str], list[Probe]] = {}
     for operation in READS:
         for name in (COMPACTED, AS_COMMITTED):
@@ -122,9 +125,11 @@ def run(setting: Setting) -> None:
             probes[operation, name] = [probe(operation, tables[name]) for _ in range(RUNS)]
             if len({one.answer for one in probes[operation, name]}) > 1:
                 raise WrongRows(f"{operation}, {name}: the answers differ")
+        if operation == _ONE_PARTITION:
+            probes[operation, UNMERGED] = [probe(operation, tables[UNMERGED]) for _ in range(RUNS)]
         _add_bars(setting, operation, READS[operation], probes)
     setting.say(f"{_ONE_PARTITION}, {BARE}")
-    probes |= _bare(tables[AS_COMMITTED])
+    probes |= _bare(tables[UNMERGED])
     for name, bars in ((BARE, _FIRST_OF_BARE), (BARE_AGAIN, _NEXT_OF_BARE)):
         _add_bars(setting, _ONE_PARTITION, bars, {key: one for key, one in probes.items() if key[1] == name})
     for operation in WRITES:
@@ -142,22 +147,23 @@ def run(setting: Setting) -> None:
         )
     )
     setting.say("merging of manifests")
-    merging = list(_in_copies("merging of manifests", tables[AS_COMMITTED], runs=1))
+    merging = list(_in_copies("merging of manifests", tables[UNMERGED], runs=1))
     writing = list(_in_copies("writing of manifests", tables[COMPACTED], runs=1))
-    probes |= {("merging of manifests", AS_COMMITTED): merging, ("writing of manifests", COMPACTED): writing}
-    setting.add_bar(
-        Bar(
-            name="merging of manifests / writing the same",
-            measured=_median(merging, "cold", "cpu") / _median(writing, "cold", "cpu"),
-            bound=_MOST_OF_WRITING,
-            note="in processor time",
-        )
-    )
+    probes |= {("merging of manifests", UNMERGED): merging, ("writing of manifests", COMPACTED): writing}
+    for name, seconds in (
+        ("merging of manifests", _median(merging, "cold", "cpu")),
+        ("merging of manifests by all commits", merging_seconds(tables[AS_COMMITTED])),
+    ):
+        measured = seconds / _median(writing, "cold", "cpu")
+        bar = Bar(name=f"{name} / writing the same", measured=measured, bound=_MOST_OF_WRITING, note="in processor time")
+        setting.add_bar(bar)
     setting.say("requests on S3")
-    traffic = {name: _traffic(tables[name]) for name in (COMPACTED, AS_COMMITTED)}
-    requests, mebibytes, _ = traffic[COMPACTED]
-    setting.add_bar(Bar(name="one partition on S3, compacted, requests", measured=requests, bound=_MOST_REQUESTS, unit="requests"))
-    setting.add_bar(Bar(name="one partition on S3, compacted, answers", measured=mebibytes, bound=_MOST_MIB, unit="MiB"))
+    traffic = {name: _traffic(tables[name]) for name in (COMPACTED, AS_COMMITTED, UNMERGED)}
+    for name in (COMPACTED, AS_COMMITTED):
+        requests, mebibytes, _ = traffic[name]
+        of_plan = f"one partition on S3, {name}"
+        setting.add_bar(Bar(name=f"{of_plan}, requests", measured=requests, bound=_MOST_REQUESTS, unit="requests"))
+        setting.add_bar(Bar(name=f"{of_plan}, answers", measured=mebibytes, bound=_MOST_MIB, unit="MiB"))
     setting.report.sections += [section(size, probes), _section_of_requests(traffic)]
 
 
@@ -176,8 +182,12 @@ def _made_whole(path: Path, make: Callable[[Path], None]) -> None:
     part.rename(path)
 
 
-def _compacted(source: Path, path: Path) -> None:
+def _changed_copy(source: Path, change: Callable[[Path], None], path: Path) -> None:
     shutil.copytree(source, path)
+    change(path)
+
+
+def _compact(path: Path) -> None:
     ts.open_catalog(str(path)).table(NAME).compact_manifests()
 
 

@@ -3,6 +3,7 @@
 A file has 128 MiB, :data:`ROWS_OF_A_FILE` rows and its own range of ids, as in a table of a million files.
 """
 
+import json
 import random
 import time
 import uuid
@@ -18,20 +19,23 @@ import tablestore as ts
 from tablestore.format.binaryrow import encode_row
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.manifest.sidecar import FEWEST_ENTRIES
 from tablestore.format.paths import snapshot_path
-from tablestore.format.snapshot import encode_snapshot
+from tablestore.format.snapshot import CommitKind, encode_snapshot
 from tablestore.format.stats import ColumnStats, encode_stats
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.message import CommitMessage
+from tablestore.table.upkeep.manifestcompaction import merge_later_runs
 
 NAME = "default.files"
 FIRST_DAY = date(1900, 1, 1)
 ROWS_OF_A_FILE = 1_000
 FILE_BYTES = 128 << 20
 FILES_OF_A_COMMIT = 20_000
+_MERGING = "merging.json"
 # Of wide tables, which have bounds of every column.
 _COLUMNS_OF_A_COMMIT = 2_000_000
 SCHEMA = pa.schema(
@@ -64,13 +68,41 @@ def build(path: Path, shape: Shape, seed: int, *, each: Callable[[int], None] = 
     options = {"bucket": str(shape.buckets), "write-only": "true", "partition.expiration-time": "1 d"}
     table = catalog.create_table(NAME, pa.schema(fields), primary_key=["day", "id"], partition_by=["day"], options=options)
     entries = entries_of(table.context, shape, random.Random(seed))
+    merging_s = 0.0
     batch = max(min(FILES_OF_A_COMMIT, _COLUMNS_OF_A_COMMIT // len(fields)), 1)
     for start in range(0, shape.files, batch):
         publish(table.context, [next(entries) for _ in range(min(batch, shape.files - start))])
+        began = time.process_time()
+        if batch >= FEWEST_ENTRIES:
+            # As a write does once its commit has landed.
+            merge_later_runs(table.context)
+        merging_s += time.process_time() - began
         each(min(start + batch, shape.files))
+    (path / _MERGING).write_text(json.dumps(merging_s), encoding="utf-8")
     _repeat_snapshots(table.context, shape.snapshots)
     for number in range(shape.tags):
         table.create_tag(f"t{number}")
+
+
+def merging_seconds(path: Path) -> float:
+    """The processor time that the commits of :func:`build` took to merge large manifests."""
+    return float(json.loads((path / _MERGING).read_text(encoding="utf-8")))
+
+
+def unmerge(path: Path) -> None:
+    """Give the table of :func:`build` the manifests that its commits wrote, none of them merged: as other engines leave them."""
+    context = open_files(path)
+    manifests, snapshots = context.manifests, map(context.snapshots.read, context.snapshots.live_ids())
+    written = [one for snapshot in snapshots for one in manifests.read_list(snapshot.delta_manifest_list)]
+    committer(context).commit(
+        CommitRequest(
+            user="benchmark",
+            kind=CommitKind.COMPACT,
+            message=context.message(context.snapshots.latest()),
+            allow_empty=True,
+            replace_manifests=lambda _: written,
+        )
+    )
 
 
 def open_files(path: Path) -> TableContext:

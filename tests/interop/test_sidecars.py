@@ -43,7 +43,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (manifests_module, manifestcompaction):
         monkeypatch.setattr(module, "FEWEST_ENTRIES", FEWEST)
     monkeypatch.setattr(manifests_module, "_FEW_ENTRIES", FEWEST - 1)
-    monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 12)
+    for name in ("_FEWEST_ENTRIES", "_FEWEST_ENTRIES_OF_LATER"):
+        monkeypatch.setattr(clustering, name, 12)
     monkeypatch.setattr(clustering, "_MANIFEST_BYTES", 10_000)
 
 

@@ -54,6 +54,9 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucketsums, "_FEWEST_FILES_OF_A_ROW", 1)
     monkeypatch.setattr(filecounts, "_MOST_DETAILS", 9)
     monkeypatch.setattr(clustering, "_FEWEST_ENTRIES", 6)
+    # What operations commit is merged after them.
+    monkeypatch.setattr(clustering, "_FEWEST_ENTRIES_OF_LATER", 6)
+    monkeypatch.setattr(clustering, "_MOST_LATER_RUNS", 1)
     monkeypatch.setattr(clustering, "_MANIFEST_BYTES", 2_000)
 
 

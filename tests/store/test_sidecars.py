@@ -12,11 +12,19 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import FormatError, NotFoundError, StorageError
+from tablestore.format.binaryrow import encode_row
 from tablestore.format.manifest import bucketsums, sidecar
-from tablestore.format.manifest.entrycolumns import LateColumns
+from tablestore.format.manifest.avro import block_places
+from tablestore.format.manifest.blockdigests import BlockDigests
+from tablestore.format.manifest.entrycolumns import LateColumns, decode_with_records, places_of_records
 from tablestore.format.manifest.manifestfile import LEAST_ENTRY_BYTES, entry_bytes
 from tablestore.format.manifest.sidecar import SIDECAR_PREFIX
+from tablestore.format.paths import manifest_path
+from tablestore.format.snapshot import CommitKind
+from tablestore.io.local import LocalFileStore
 from tablestore.store import manifests as manifests_module
+from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.committerfactory import committer
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.store.scan.splits import ColumnSplits
 from tablestore.table.inspect.check import check_table
@@ -291,6 +299,77 @@ def test_a_plan_of_a_partition_reads_nothing_of_sidecars_but_where_its_records_l
     assert plan_scan(context, context.snapshots.latest(), parse_filter("day = 9", context.schema.fields)).files == ()
     assert plan_scan(context, context.snapshots.latest(), parse_filter("id = 1000", context.schema.fields)).files == ()
     assert columns_read == []
+
+
+def publish_one_manifest(table: Table, files_of_a_day: int) -> tuple[str, int, int]:
+    """Make a manifest of 500 days the only one of a table; returns its path, and where the block with the files of day 1 begins
+    and ends."""
+    table.append([{"day": 1, "id": 1, "price": 1.0, "name": "x"}])
+    context = table.refresh().context
+    (one,) = context.manifests.live(context.snapshots.latest())
+    days = [encode_row((day,), [field.type for field in context.schema.partition_fields]) for day in range(500)]
+    entries = [
+        replace(one, partition=day, file=replace(one.file, file_name=f"data-{number}.parquet"))
+        for number, day in enumerate(days * files_of_a_day)
+    ]
+    written = manifests_module.WrittenMetadata()
+    manifests = context.manifests.write_manifests(entries, written)
+    context.manifests.flush(written)
+    committer(context).commit(
+        CommitRequest(
+            user="u",
+            kind=CommitKind.COMPACT,
+            message=context.message(context.snapshots.latest()),
+            allow_empty=True,
+            replace_manifests=lambda _: manifests,
+        )
+    )
+    path = manifest_path(manifests[0].file_name)
+    data = context.files.read(path)
+    columns, records = decode_with_records(path, data)
+    row = [entry.partition for entry in columns.entries()].index(days[1])
+    begin = int(places_of_records(data, records).blocks[row])
+    starts = [*block_places(data)[1], len(data)]
+    return path, begin, starts[starts.index(begin) + 1]
+
+
+@pytest.mark.parametrize("digests", [True, False])
+def test_few_entries_are_read_from_their_block_which_is_checked(
+    tmp_path: Path, digests: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, "append")
+    if not digests:
+        # As earlier versions wrote it.
+        monkeypatch.setattr(BlockDigests, "of", lambda *_: None)
+    path, begin, end = publish_one_manifest(table, 3)
+    whole, read = list[str](), LocalFileStore.read
+
+    def noted(files: LocalFileStore, name: str, **options: int) -> bytes:
+        whole.append(name)
+        return read(files, name, **options)
+
+    monkeypatch.setattr(LocalFileStore, "read", noted)
+    monkeypatch.setenv("TABLESTORE_CACHE_DIR", "off")
+
+    def files() -> list[str]:
+        context = ts.open_table(table.location).context
+        found = plan_scan(context, context.snapshots.latest(), parse_filter("day = 1", context.schema.fields))
+        return sorted(file.file_name for file in found.files)
+
+    expected = sorted(f"data-{number}.parquet" for number in (1, 501, 1001))
+    assert files() == expected and (path in whole) is not digests
+    place = Path(table.location) / path
+    data = place.read_bytes()
+    for damaged, is_seen in ((begin + 9, True), (end + 9, not digests), (9, True)):
+        place.write_bytes(data[:damaged] + bytes([data[damaged] ^ 1]) + data[damaged + 1 :])
+        if is_seen:
+            with pytest.raises(FormatError, match=place.name):
+                files()
+        else:
+            assert files() == expected
+    place.unlink()
+    with pytest.raises(NotFoundError, match="is gone"):
+        files()
 
 
 @pytest.mark.parametrize("name", ["keyed", "append"])

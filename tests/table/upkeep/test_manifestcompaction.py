@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import ConflictError, FormatError
+from tablestore.errors import ConflictError, FormatError, StorageError
 from tablestore.format.binaryrow import decode_row, encode_row
 from tablestore.format.manifest.entrycolumns import EntryColumns, decode_with_records, encode_records
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest
@@ -21,6 +21,7 @@ from tablestore.io.s3 import S3FileStore
 from tablestore.store import manifests as manifests_module
 from tablestore.store.commit import clustering
 from tablestore.store.commit.conflict import StalePlan
+from tablestore.store.postcommit import read_undone
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
@@ -339,6 +340,93 @@ def test_a_compaction_that_landed_does_not_fail_because_others_rewrote_the_manif
 
     monkeypatch.setattr(aftercommit, "compact_manifests", stale)
     assert table.compact(full=True).snapshot_ids
+
+
+def test_after_commits_each_run_has_more_entries_than_those_behind_it_and_few_moves_do_it(tmp_path: Path) -> None:
+    table = create(tmp_path, "append")
+    table.append([{"day": 1, "id": 1, "price": 1.0, "name": "x"}])
+    context = table.refresh().context
+    types = [field.type for field in context.schema.partition_fields]
+    (one,) = context.manifests.all_manifests(context.snapshots.latest())
+    days = encode_stats([ColumnStats(min=0, max=9, null_count=0)], types)
+    rng = random.Random(5)
+    for sizes in ([20_000] * 60, [rng.randrange(2_000, 40_000) for _ in range(60)]):
+        runs, moved = list[int](), 0
+        for size in sizes:
+            runs.append(size)
+            listed = [replace(one, num_added=count, file_size=count, partition_stats=days) for count in runs]
+            # Whole runs would be of many manifests, which lie side by side.
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(clustering, "MOST_ENTRIES", 10**9)
+                picked = clustering.pick_later_runs(listed, types)
+            if picked is not None:
+                moved += sum(runs[picked.start :])
+                runs[picked.start :] = [sum(runs[picked.start :])]
+            assert len(runs) <= 2 or all(run > sum(runs[place + 1 :]) for place, run in enumerate(runs[:-1])), runs
+        assert 1 < len(runs) <= 6 and sum(sizes) < moved < 5 * sum(sizes)
+
+
+@pytest.mark.parametrize("name", ["keyed", "append"])
+def test_large_commits_merge_manifests_and_small_ones_do_not(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def filled(path: Path) -> Table:
+        table = create(path, name, **{"manifest.merge-min-count": "1000"})
+        fill(table, commits=20)
+        return table.refresh()
+
+    before = filled(tmp_path / "each for itself")
+    monkeypatch.setattr(clustering, "_FEWEST_ENTRIES_OF_LATER", 6)
+    table = filled(tmp_path / "merged")
+    assert read_for(table, "day = 3") < read_for(before, "day = 3") / 3
+    assert [rows for _, rows in plans(table)][:-1] == [rows for _, rows in plans(before)][:-1]
+    kinds = [snapshot.commit_kind for snapshot in table.snapshots()]
+    assert kinds.count("APPEND") == 20 and 3 < kinds.count("COMPACT") < 20
+    assert check_table(ts.open_table(table.location).context) == ()
+    count = len(kinds)
+    for number in range(4):
+        (table.upsert if table.primary_key else table.append)(rows(range(500 + number, 501 + number), random.Random(1)))
+    assert len(table.refresh().snapshots()) == count + 4, "of small commits"
+
+
+def test_a_large_commit_that_others_merge_beside_it_has_landed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(clustering, "_FEWEST_ENTRIES_OF_LATER", 6)
+    table = create(tmp_path, "append", **{"manifest.merge-min-count": "1000"})
+    merge = manifestcompaction.merge_runs
+    turns = []
+
+    def meanwhile(*given: object, **options: object) -> object:
+        if not turns:
+            turns.append("other")
+            manifestcompaction.merge_later_runs(ts.open_table(table.location).context)
+        return merge(*given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(manifestcompaction, "merge_runs", meanwhile)
+    fill(table, commits=3)
+    assert turns and table.refresh().scan().count() == 24
+    kinds = [snapshot.commit_kind for snapshot in table.refresh().snapshots()]
+    assert kinds == ["APPEND"] * 3 + ["COMPACT"] and caplog.messages == []
+    assert check_table(ts.open_table(table.location).context) == ()
+
+
+def test_a_large_commit_whose_merge_fails_has_landed_and_the_next_one_merges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(clustering, "_FEWEST_ENTRIES_OF_LATER", 6)
+    table = create(tmp_path, "append", **{"manifest.merge-min-count": "1000"})
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageError("no space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(manifestcompaction, "merge_runs", full)
+        fill(table, commits=3)
+    assert "its large manifests were not merged" in caplog.text
+    (undone,) = read_undone(table.context.files)
+    assert (undone.task, undone.snapshot_id) == ("manifest-merging", 3)
+    fill(table.refresh(), seed=2, commits=1)
+    assert read_undone(table.context.files) == () and table.refresh().scan().count() == 32
+    assert table.refresh().snapshots()[-1].commit_kind == "COMPACT"
 
 
 def test_postponed_files_stay_in_the_order_of_their_commits(tmp_path: Path) -> None:
