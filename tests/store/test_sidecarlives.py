@@ -24,10 +24,10 @@ from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.read.scan import Scan
 from tablestore.table.table import Table
-from tablestore.table.upkeep import manifestcompaction
+from tablestore.table.upkeep import aftercommit, manifestcompaction
 from tablestore.testing.deterministic import ManualClock
 from tablestore.types.filter.filters import parse_filter
-from tests.store.test_livewalks import COLUMNS, OPERATIONS, write
+from tests.store.test_livewalks import COLUMNS, OPERATIONS, numbered, write
 from tests.support.holdings import Holdings
 from tests.support.lab import Lab
 
@@ -92,6 +92,14 @@ class Life:
 
 def operate(life: Life) -> None:
     life.rng.choice(OPERATIONS)(life.lab.open(), life.rng, life.names)
+
+
+def write_all_days(life: Life) -> None:
+    """So that manifests overlap, and commits merge them."""
+    table = life.lab.open()
+    for _ in range(3):
+        rows = numbered(life.rng, range(4))
+        table.upsert(rows) if table.primary_key else table.append(rows)
 
 
 def compact_manifests(life: Life) -> None:
@@ -182,7 +190,7 @@ def keep(life: Life) -> None:
 
 CHANGES: tuple[Callable[[Life], None], ...] = (
     *(operate,) * 6,
-    *(compact_manifests,) * 2,
+    *(write_all_days, compact_manifests) * 2,
     *(expire_with_tags, delete_branches, write_to_a_branch, remove_orphans, drop_partition),
 )
 DAMAGES: tuple[Callable[[Life], None], ...] = (remove_sidecars, bring_back, cut, flip, swap, damage_cache, keep)
@@ -227,6 +235,23 @@ def test_the_lives_read_and_refuse_sidecars(seed: int, tmp_path: Path, monkeypat
     monkeypatch.setattr(manifests_module, "open_sidecar", noted)
     test_the_files_of_every_snapshot_are_those_of_plain_avro(seed, tmp_path, monkeypatch)
     assert min(outcomes.values()) > 5, outcomes
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [2])
+def test_the_lives_merge_what_commits_leave(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else they would say nothing."""
+    merged = []
+    merge = aftercommit.merge_later_runs
+
+    def noted(context: TableContext) -> Snapshot | None:
+        if (snapshot := merge(context)) is not None:
+            merged.append(snapshot.id)
+        return snapshot
+
+    monkeypatch.setattr(aftercommit, "merge_later_runs", noted)
+    test_the_files_of_every_snapshot_are_those_of_plain_avro(seed, tmp_path, monkeypatch)
+    assert len(merged) > 1, merged
 
 
 @pytest.mark.deep
