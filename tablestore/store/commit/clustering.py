@@ -187,8 +187,12 @@ def merge_runs(
         parts = {one: waiting[one].split(behind, partition_types) for one in sorted(waiting)}
         waiting = {one: rest for one, (_, rest) in parts.items() if len(rest)}
         before = _Moved.joined([before for before, _ in parts.values()])
+        # Each of these holds the records of a window.
+        del read, moved, parts
         ready.append(before.in_order(partition_types, keep_deletes=not is_first))
+        del before
         whole = _Moved.joined(ready)
+        ready.clear()
         cuts = _cuts(whole.records, whole.entries.column("partition").indices, np.arange(len(whole)), _RUN_MANIFEST_BYTES)
         # The last one may get more.
         rest = cuts.pop() if cuts and not is_last else (len(whole), len(whole))
