@@ -59,7 +59,7 @@ _FEWEST_ENTRIES_OF_LATER = 20_000
 _MOST_LATER_RUNS = 2
 _MOST_TIMES_AFTER_COMMITS = 1
 # Entries that wait until those of some partitions are there from all runs; few at a time are copied more often.
-_WINDOW_ENTRIES = 60_000
+_WINDOW_ENTRIES = 30_000
 # Compressed. The records of a group are one array, of at most 2 GiB.
 _MOST_BYTES = 64 * 1024 * 1024
 _WINDOW_BYTES = _MOST_BYTES // 4
