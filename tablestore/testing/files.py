@@ -6,6 +6,7 @@
     faults.fail_nth(1, when="after", op="publish_if_absent")    # applied, but reported as unknown
     faults.before(lambda call: barrier.wait(), op="delete")     # pause, or let another actor run
     late = faults.capture_publish()                             # reported unknown now, applied when the test says
+    late = faults.capture(op="delete")                          # the same for any verb that changes the store
     faults.crash_nth(7)                                         # the process dies: no later call does anything
 
 Calls are the verbs of :class:`~tablestore.io.filestore.FileStore`, and besides them ``output.write`` and
@@ -27,6 +28,8 @@ from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, FileStore, join_
 
 T = TypeVar("T")
 When = Literal["before", "after"]
+CAPTURED = frozenset({"delete", "delete_directory", "overwrite", "publish_if_absent", "write"})
+"""The verbs that may arrive late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +46,23 @@ class SimulatedCrash(BaseException):
 
 
 @dataclass
-class CapturedPublish:
-    """A publish that the store reported as unknown and did not apply; the test applies it, or never does."""
+class CapturedCall:
+    """A call that the store reported as failed (a publish: as unknown) and did not apply; the test applies it, or never does."""
 
+    op: str = "publish_if_absent"
     path: str = ""
     data: bytes = b""
     captured: bool = False
-    _publish: Callable[[], bool] | None = None
+    _run: Callable[[], Any] | None = None
 
-    def apply(self) -> bool:
-        """Let it arrive now; what ``publish_if_absent`` would have returned."""
-        assert self._publish is not None, "nothing was published since the capture was set up"
-        return self._publish()
+    def apply(self) -> Any:
+        """Let it arrive now; what the call would have returned."""
+        assert self._run is not None, "nothing was called since the capture was set up"
+        return self._run()
+
+    def hold(self, call: "FileCall", data: bytes, run: Callable[[], Any]) -> None:
+        """Keep a call instead of making it."""
+        self.path, self.data, self.captured, self._run = call.path, data, True, run
 
 
 Hook = Callable[[FileCall], object]
@@ -79,7 +87,7 @@ class Faults:
     open_handles: int = 0
     crashed: bool = False
     _rules: list[_Rule] = field(default_factory=list)
-    _captures: list[CapturedPublish] = field(default_factory=list)
+    _captures: list[CapturedCall] = field(default_factory=list)
     _lock: RLock = field(default_factory=RLock)
 
     @property
@@ -141,9 +149,15 @@ class Faults:
 
         self.fail_nth(n, when=when, op=op, error=crash)
 
-    def capture_publish(self) -> CapturedPublish:
+    def capture_publish(self) -> CapturedCall:
         """Withhold the next publish: its caller is told "unknown", and it lands when ``apply()`` is called."""
-        capture = CapturedPublish()
+        return self.capture(op="publish_if_absent")
+
+    def capture(self, *, op: str) -> CapturedCall:
+        """Withhold the next call of that ``op`` (one of :data:`CAPTURED`): its caller is told that it failed, and it is made when
+        ``apply()`` is called."""
+        assert op in CAPTURED, f"{op} changes nothing, or not in one step"
+        capture = CapturedCall(op)
         self._captures.append(capture)
         return capture
 
@@ -170,10 +184,16 @@ class Faults:
             raise SimulatedCrash(f"{call.op} {call.path} after the crash")
         self._run(call, "after")
 
-    def take_capture(self) -> CapturedPublish | None:
-        """The oldest capture that waits for a publish."""
+    def withholds(self, call: FileCall, data: bytes, run: Callable[[], Any]) -> bool:
+        """Whether a capture waits for such a call; the oldest one has it now."""
         with self._lock:
-            return self._captures.pop(0) if self._captures else None
+            capture = next((capture for capture in self._captures if capture.op == call.op), None)
+            if capture is None:
+                return False
+            self._captures.remove(capture)
+        capture.hold(call, data, run)
+        self.count_fault(call, "captured")
+        return True
 
     def count_handle(self, change: int) -> None:
         """Note that a file was opened (1) or closed (-1)."""
@@ -238,7 +258,7 @@ class FaultyFileStore:
         return self._do("list", directory, lambda: self.inner.names(directory, prefix))
 
     def write(self, path: str, data: bytes) -> None:
-        self._do("write", path, lambda: self.inner.write(path, data))
+        self._do("write", path, lambda: self.inner.write(path, data), data)
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         # One after the other, so that a test can tell which comes when.
@@ -249,18 +269,10 @@ class FaultyFileStore:
         def publish() -> bool:
             return self.inner.publish_if_absent(path, data)
 
-        call = self.faults.begin("publish_if_absent", self._path(path))
-        capture = self.faults.take_capture()
-        if capture is not None:
-            capture.path, capture.data, capture.captured, capture._publish = call.path, data, True, publish
-            self.faults.count_fault(call, "captured")
-            raise _default_error(call, f"injected delay of call {call.number}: {call.op} {call.path}")
-        created = publish()
-        self.faults.end(call)
-        return created
+        return self._do("publish_if_absent", path, publish, data)
 
     def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
-        self._do("overwrite", path, lambda: self.inner.overwrite(path, data, lasting=lasting))
+        self._do("overwrite", path, lambda: self.inner.overwrite(path, data, lasting=lasting), data)
 
     def delete(self, path: str) -> bool:
         return self._do("delete", path, lambda: self.inner.delete(path))
@@ -304,8 +316,10 @@ class FaultyFileStore:
         finally:
             self.faults.count_handle(-1)
 
-    def _do(self, op: str, path: str, run: Callable[[], T]) -> T:
+    def _do(self, op: str, path: str, run: Callable[[], T], data: bytes = b"") -> T:
         call = self.faults.begin(op, self._path(path))
+        if self.faults.withholds(call, data, run):
+            raise _default_error(call, f"injected delay of call {call.number}: {call.op} {call.path}")
         result = run()
         self.faults.end(call)
         return result

@@ -11,7 +11,7 @@ from tablestore.distributed.read import pin_read, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import commit_messages, prepare_write, write_partition
 from tablestore.io.local import LocalFileStore
-from tests.support.auditor import Auditor
+from tablestore.testing.auditor import Auditor
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 

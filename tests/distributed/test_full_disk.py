@@ -13,8 +13,8 @@ from tablestore.distributed.streambatch import StreamBatch, commit_batch
 from tablestore.distributed.write import abort_messages, prepare_write, write_partition
 from tablestore.io.local import LocalFileStore
 from tablestore.store.message import CommitMessage
+from tablestore.testing.auditor import Auditor
 from tests.distributed.smalldisk import SmallDisk, small_disk
-from tests.support.auditor import Auditor
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 # Each has a page more than the one before; the last ones find room for all.

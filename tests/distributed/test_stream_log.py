@@ -11,7 +11,7 @@ import pytest
 import tablestore as ts
 from tablestore.distributed.stream.streamrequest import BatchLimits
 from tablestore.log.position import LogPlace
-from tests.support.changelogs.memorylog import MemoryBroker, memory_logs
+from tablestore.testing.memorylog import MemoryBroker, memory_logs
 from tests.support.changelogs.streamengine import Engine, folded
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])

@@ -16,8 +16,8 @@ from tablestore.store.message import CommitMessage
 from tablestore.store.replay import marks_directory
 from tablestore.table.table import Table
 from tablestore.testing.files import Faults, FaultyFileStore
-from tests.support.lab import Lab
-from tests.support.schedules import Scheduler
+from tablestore.testing.lab import Lab
+from tablestore.testing.scheduler import Scheduler
 
 QUERY, OTHER = "0b5a5e4e-7f6b-4c3a-9a53-6c2c7d2d3e4f", "11111111-7f6b-4c3a-9a53-6c2c7d2d3e4f"
 BATCHES = 4

@@ -14,7 +14,7 @@ from ours import Ours
 import tablestore as ts
 from tablestore.io.local import LocalFileStore
 from tablestore.table.upkeep.analysis import analyze
-from tests.support.holdings import Holdings
+from tablestore.testing.holdings import Holdings
 
 pytestmark = pytest.mark.interop
 

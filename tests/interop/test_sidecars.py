@@ -20,8 +20,8 @@ from tablestore.store.commit import clustering
 from tablestore.store.scan.scanplan import plan_scan
 from tablestore.table.inspect.check import check_table
 from tablestore.table.upkeep import manifestcompaction
+from tablestore.testing.holdings import Holdings
 from tablestore.types.filter.filters import parse_filter
-from tests.support.holdings import Holdings
 
 pytestmark = pytest.mark.interop
 

@@ -21,7 +21,7 @@ from random_tables import Batch, History, Model, TableSpec, all_type_columns, nu
 
 import tablestore as ts
 from tablestore.io.local import LocalFileStore
-from tests.support.auditor import Auditor
+from tablestore.testing.auditor import Auditor
 
 pytestmark = pytest.mark.interop
 

@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.contracts.following import Following, make_table
 from tablestore.testing.contracts.logstore import LogStoreContract
-from tests.support.changelogs.memorylog import MemoryBroker, MemoryLogStore, memory_logs
+from tablestore.testing.memorylog import MemoryBroker, MemoryLogStore, memory_logs
 
 NAMES = (f"contract-{number}" for number in count())
 

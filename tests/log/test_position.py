@@ -30,9 +30,9 @@ from tablestore.log.position import (
 from tablestore.log.record import Mark
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.snapshots import PARENT_PROPERTY
+from tablestore.testing.auditor import walk
+from tablestore.testing.memorylog import MemoryBroker, memory_logs
 from tablestore.types.evolution.schemachanges import AddColumn, RenameColumn
-from tests.support.auditor import walk
-from tests.support.changelogs.memorylog import MemoryBroker, memory_logs
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 LOG = LogPlace(incarnation="Xy", base=7, offsets={1: 5, 0: 120}, marks={10: Mark(9, 0), 0: Mark(8, 5)})

@@ -23,7 +23,7 @@ from tablestore.store.history.retentionleases import RetentionLeases
 from tablestore.table.catalog import Catalog
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import Faults, FaultyFileStore, FileCall, SimulatedCrash
-from tests.support.changelogs.memorylog import MemoryBroker
+from tablestore.testing.memorylog import MemoryBroker
 from tests.table.creation.places import RenamingFaultyStore, broker_of
 
 BLUE, GREEN = (

@@ -16,7 +16,7 @@ import pytest
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 NAMES = count()
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64()), ("m", pa.int32()), ("s", pa.string())])

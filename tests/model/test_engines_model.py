@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.io.memory import MemoryFileStore
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 from tests.support.naivemerge import NaiveEngine, Record, Row
 
 NAMES = count()

@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tablestore.errors import UnsupportedError
 from tablestore.io.memory import MemoryFileStore
+from tablestore.testing.lab import Lab
 from tablestore.types.evolution.schemachanges import (
     AddColumn,
     ChangeDefault,
@@ -30,7 +31,6 @@ from tablestore.types.evolution.schemachanges import (
     RenameColumn,
     SchemaChange,
 )
-from tests.support.lab import Lab
 
 Value = Any
 Row = dict[int, Value]

@@ -18,7 +18,7 @@ from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.compact.bucketcompaction import run_compaction
 from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 NAMES = count()
 SCHEMA = pa.schema(

@@ -16,8 +16,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
 from tablestore.table.write.rowchange import RowChange
+from tablestore.testing.lab import Lab
 from tests.support import statements
-from tests.support.lab import Lab
 from tests.support.model import Condition, ModelTable, Row
 
 SCHEMA = pa.schema(

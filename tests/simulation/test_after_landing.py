@@ -19,12 +19,12 @@ from tablestore.store.commit.committer import Committer
 from tablestore.store.postcommit import PostCommit, read_undone
 from tablestore.table.table import Table
 from tablestore.table.upkeep import aftercommit as aftercommit_module
+from tablestore.testing.auditor import walk
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Faults, FileCall
-from tests.support.auditor import walk
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 from tests.support.changelogs import commitsweep
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
 
 Rows = list[tuple[Any, ...]]
 Write = Callable[[Lab, Table], object]

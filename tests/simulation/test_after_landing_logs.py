@@ -10,8 +10,8 @@ from tablestore.errors import StorageError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.log.publish.publisher import LogPublisher
 from tablestore.testing.deterministic import ManualClock
+from tablestore.testing.memorylog import MemoryBroker, memory_logs
 from tests.support.changelogs.commitsweep import Foreign, make_busy, sweep
-from tests.support.changelogs.memorylog import MemoryBroker, memory_logs
 
 
 @pytest.fixture

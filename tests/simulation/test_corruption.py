@@ -11,8 +11,8 @@ import pytest
 
 from tablestore.errors import TablestoreError
 from tablestore.io.memory import MemoryFileStore
-from tests.support.auditor import walk
-from tests.support.lab import Lab
+from tablestore.testing.auditor import walk
+from tablestore.testing.lab import Lab
 
 SCHEMA = pa.schema(
     [

@@ -1,6 +1,6 @@
 """A table's life over a log, drawn by chance: nothing is lost, doubled or mixed up in the log, and no follower is misled.
 
-The play is ``tests.support.changelogs.logplay``. Over Kafka it runs in tests/integration/kafka; planted bugs, one at a time, are in
+The play is ``tablestore.testing.night.logplay``. Over Kafka it runs in tests/integration/kafka; planted bugs, one at a time, are in
 ``test_planted_log_bugs``.
 """
 
@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from tests.support.changelogs.logplay import HISTORY_KINDS, STEPS, LogPlay
-from tests.support.changelogs.memorylog import MemoryBroker, memory_logs
+from tablestore.testing.memorylog import MemoryBroker, memory_logs
+from tablestore.testing.night.logplay import HISTORY_KINDS, STEPS, LogPlay
 
 # In these each planted bug is caught.
 SEEDS = (1, 2, 3, 6, 11, 18, 24, 27, 29)

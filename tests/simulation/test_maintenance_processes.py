@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tablestore.io.local import LocalFileStore
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
-from tests.support.worker import AckFile, maintain_until_killed, mingle, open_local
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
+from tablestore.testing.night.worker import AckFile, maintain_until_killed, mingle, open_local
 
 WORKERS, STEPS = 8, 30
 TIMEOUT_S = 300
@@ -25,7 +25,7 @@ TABLES: dict[str, dict[str, str]] = {
 @pytest.fixture(scope="module")
 def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.support.worker"])
+    context.set_forkserver_preload(["tablestore.testing.night.worker"])
     return context
 
 

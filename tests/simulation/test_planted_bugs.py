@@ -34,10 +34,10 @@ from tablestore.table.write import overwrite as overwrite_module
 from tablestore.table.write.deletemarks import MarkingDelete
 from tablestore.table.write.writer import TableWriter
 from tablestore.testing.deterministic import SeededIds
+from tablestore.testing.night.keepers import Keepers
+from tablestore.testing.night.schedules import Play
 from tests.support.commitrules import RULES
 from tests.support.faultsweep import Scene, Sweep
-from tests.support.keepers import Keepers
-from tests.support.schedules import Play
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 BUGS: dict[str, tuple[Patch, tuple[str, ...]]] = {}

@@ -16,7 +16,7 @@ import tablestore.table.history.restore as restore_module
 from tablestore.errors import TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.store.history.references import Needs
-from tests.support.keepers import Keepers
+from tablestore.testing.night.keepers import Keepers
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 MOST_SEEDS = 160

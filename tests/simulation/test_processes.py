@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tablestore.io.local import LocalFileStore
-from tests.support.lab import Lab
-from tests.support.worker import AckFile, commit_until_killed, contend, open_local, rows_of
+from tablestore.testing.lab import Lab
+from tablestore.testing.night.worker import AckFile, commit_until_killed, contend, open_local, rows_of
 
 WORKERS, KILLS = 8, 50
 TIMEOUT_S = 300
@@ -20,7 +20,7 @@ TIMEOUT_S = 300
 @pytest.fixture(scope="module")
 def processes() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.support.worker"])
+    context.set_forkserver_preload(["tablestore.testing.night.worker"])
     return context
 
 

@@ -13,11 +13,11 @@ import pytest
 from tablestore.errors import CommitOutcomeUnknown, TablestoreError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
+from tablestore.testing.auditor import walk
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import SimulatedCrash
-from tests.support.auditor import walk
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 
 Rows = list[tuple[Any, ...]]
 NOW: Rows = [(0, "a"), (3, "c"), (8, "z")]

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.support.keepers import Keepers
+from tablestore.testing.night.keepers import Keepers
 
 CHUNK = 25
 

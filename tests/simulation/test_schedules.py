@@ -9,7 +9,7 @@ import pytest
 from tablestore.io.filestore import FileStore
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
-from tests.support.schedules import Play, Report, UnsettledPlay
+from tablestore.testing.night.schedules import Play, Report, UnsettledPlay
 
 CHUNK = 25
 

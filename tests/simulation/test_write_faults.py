@@ -14,10 +14,10 @@ import tablestore as ts
 from tablestore.errors import TablestoreError
 from tablestore.io.local import LocalFileStore
 from tablestore.table.table import Table
+from tablestore.testing.auditor import walk
 from tablestore.testing.files import Faults
-from tests.support.auditor import walk
+from tablestore.testing.lab import Lab
 from tests.support.faultsweep import Rows, Scene, Sweep
-from tests.support.lab import Lab
 
 AUTO = {"write-only": "false", "num-sorted-run.compaction-trigger": "2"}
 VECTORS = {"deletion-vectors.enabled": "true"}

@@ -19,8 +19,8 @@ from tablestore.store import manifests as manifests_module
 from tablestore.store.datapaths import entry_path
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 
 COLUMNS = pa.schema(
     [pa.field("day", pa.int32(), nullable=False), pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())]

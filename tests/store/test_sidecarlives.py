@@ -26,10 +26,10 @@ from tablestore.table.read.scan import Scan
 from tablestore.table.table import Table
 from tablestore.table.upkeep import aftercommit, manifestcompaction
 from tablestore.testing.deterministic import ManualClock
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 from tablestore.types.filter.filters import parse_filter
 from tests.store.test_livewalks import COLUMNS, OPERATIONS, numbered, write
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
 
 FEWEST = 3
 STEPS = 16

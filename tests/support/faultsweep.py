@@ -21,11 +21,11 @@ import pyarrow as pa
 from tablestore.errors import CommitOutcomeUnknown, TablestoreError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
+from tablestore.testing.auditor import Auditor, walk
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Faults, SimulatedCrash
-from tests.support.auditor import Auditor, walk
-from tests.support.holdings import Holdings
-from tests.support.lab import COLUMNS, Lab
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import COLUMNS, Lab
 
 Rows = list[tuple[Any, ...]]
 Arm = Callable[[Faults, int], None]

@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.distributed.read import pin_read, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.io.memory import MemoryFileStore
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int32()), pa.field("s", pa.string())])
 

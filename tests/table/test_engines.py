@@ -7,7 +7,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.io.memory import MemoryFileStore
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 SCHEMA = pa.schema(
     [

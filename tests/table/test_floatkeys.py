@@ -12,7 +12,7 @@ import pytest
 from tablestore.format import rowwords
 from tablestore.format.rowwords import array_values
 from tablestore.io.memory import MemoryFileStore
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 NAMES = count()
 NAN, MINUS_NAN = (struct.unpack("<d", bytes.fromhex(bits))[0] for bits in ("000000000000f87f", "000000000000f8ff"))

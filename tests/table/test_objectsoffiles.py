@@ -13,8 +13,8 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store import manifests as manifests_module
 from tablestore.store.filesums import summed_files
 from tablestore.table.inspect.check import check_table
+from tablestore.testing.lab import Lab
 from tests.format.manifest.test_livecolumns import EntryKind, entry
-from tests.support.lab import Lab
 
 DAYS = 40
 

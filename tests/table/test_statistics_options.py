@@ -15,7 +15,7 @@ from tablestore.format.manifest.avro import CODECS
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.context import open_context
 from tablestore.store.schemas import Schemas
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 NAMES = count()
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("a,b", pa.string())])

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tablestore.testing.kafka import KafkaBroker
-from tests.support.changelogs.logplay import LogPlay
+from tablestore.testing.night.logplay import LogPlay
 
 
 @dataclass

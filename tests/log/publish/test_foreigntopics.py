@@ -11,8 +11,8 @@ import tablestore as ts
 from tablestore.format.schemafile import encode_schema
 from tablestore.log.connector import open_log_store
 from tablestore.log.settings import settings_of
+from tablestore.testing.memorylog import MemoryBroker
 from tablestore.types.evolution.schemachanges import SetOption
-from tests.support.changelogs.memorylog import MemoryBroker
 from tests.table.creation.places import COLUMNS, ROWS, Place, broker_of
 
 NAME = "shop.stranger"

@@ -26,6 +26,7 @@ from tablestore.store.schemas import Schemas
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import FileCall, SimulatedCrash
+from tablestore.testing.lab import Lab
 from tablestore.types.evolution.schemachanges import (
     AddColumn,
     ChangeNullability,
@@ -35,7 +36,6 @@ from tablestore.types.evolution.schemachanges import (
     SetTableComment,
 )
 from tablestore.types.schema import TableSchema
-from tests.support.lab import Lab
 
 NAMES = count()
 

@@ -10,7 +10,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.options import TableOptions
 from tablestore.store.history.autotags import auto_tagging
 from tablestore.testing.deterministic import ManualClock
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 UTC_ZONE = {"sink.process-time-zone": "UTC", "tag.automatic-creation": "process-time"}
 

@@ -11,11 +11,11 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from tablestore.format.tagfile import decode_tag, encode_tag
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
+from tablestore.testing.auditor import walk
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import FileCall
-from tests.support.auditor import walk
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 
 ALL: dict[str, Any] = {"retain_min": 1, "retain_max": 1}
 Make = Callable[..., Lab]

@@ -10,10 +10,10 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.history.references import own_branch
 from tablestore.store.history.retention import Retention, changelog_retention, pick_end
+from tablestore.testing.auditor import walk
 from tablestore.testing.deterministic import ManualClock
-from tests.support.auditor import walk
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once
-from tests.support.lab import Lab
 
 ALL = {"retain_min": 1, "retain_max": 1}
 

@@ -9,12 +9,12 @@ import pytest
 
 from tablestore.errors import NotFoundError, StorageError, TablestoreError, UnsupportedError
 from tablestore.io.memory import MemoryFileStore
+from tablestore.testing.auditor import walk
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import SimulatedCrash
-from tests.support.auditor import walk
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
 
 Make = Callable[..., Lab]
 ALL: dict[str, Any] = {"retain_min": 1, "retain_max": 1}

@@ -10,8 +10,8 @@ from tablestore.store.history.consumers import LOG_CONSUMER, Consumers
 from tablestore.store.history.retentionleases import LOG_HOLD, RetentionLeases
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import Faults, FaultyFileStore, SimulatedCrash
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 
 ALL = {"retain_min": 1, "retain_max": 1}
 IDS = SeededIds(1)

@@ -14,7 +14,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan.lookup import find_rows, match_sorted, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.table.table import Table
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 ROWS_PER_GROUP = 50
 

@@ -16,7 +16,7 @@ from tablestore.store.scan.lookup import find_rows, sorted_keys
 from tablestore.store.scan.lookupcache import CachedFile, LookupCache
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.table.table import Table
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.string())])
 

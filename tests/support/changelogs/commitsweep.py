@@ -15,7 +15,7 @@ from tablestore.log.opening import ChangeLogs
 from tablestore.store.context import open_context
 from tablestore.store.postcommit import read_undone
 from tablestore.testing.files import Faults, FaultyFileStore, FileCall
-from tests.support.holdings import Holdings
+from tablestore.testing.holdings import Holdings
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 # Everything that goes by itself is due with each commit.

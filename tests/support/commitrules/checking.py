@@ -9,9 +9,9 @@ from tablestore.errors import ConflictError
 from tablestore.io.filestore import FileStore
 from tablestore.store.message import merge_messages
 from tablestore.testing.deterministic import ManualClock
+from tablestore.testing.lab import Lab, is_snapshot
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tests.support.commitrules.scenes import commit_prepared, compact, once, refused, rule
-from tests.support.lab import Lab, is_snapshot
 
 
 @rule

@@ -13,9 +13,9 @@ from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.message import CommitMessage
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once, refused, rule
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
 
 TOP = 5
 VECTORS = {"deletion-vectors.enabled": "true", "write-only": "true"}

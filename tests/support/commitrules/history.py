@@ -4,8 +4,8 @@ from functools import partial
 
 from tablestore.errors import ConflictError, NotFoundError
 from tablestore.io.filestore import FileStore
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once, refused, rule
-from tests.support.lab import Lab
 
 
 @rule

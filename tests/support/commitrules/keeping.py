@@ -6,9 +6,9 @@ from tablestore.clock import SystemClock
 from tablestore.io.filestore import FileStore
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import FileCall, SimulatedCrash
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once, refused, rule
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
 
 
 def rewritten(files: FileStore) -> Lab:

@@ -3,8 +3,8 @@
 from tablestore.io.filestore import FileStore
 from tablestore.store.sequence import NEXT_SEQUENCE_PROPERTY
 from tablestore.testing.files import FileCall
+from tablestore.testing.lab import Lab, is_snapshot
 from tests.support.commitrules.scenes import foreign, once, rule
-from tests.support.lab import Lab, is_snapshot
 
 
 @rule

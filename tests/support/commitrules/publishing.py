@@ -4,8 +4,8 @@ from tablestore.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from tablestore.io.filestore import FileStore
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Faults, FileCall
+from tablestore.testing.lab import Lab, is_snapshot
 from tests.support.commitrules.scenes import once, refused, rule
-from tests.support.lab import Lab, is_snapshot
 
 
 @rule

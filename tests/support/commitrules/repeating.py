@@ -13,8 +13,8 @@ from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import commit_compaction
 from tablestore.table.upkeep.compactplan import TaskPicker, newest_buckets
 from tablestore.testing.files import FileCall
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once, refused, rule
-from tests.support.lab import Lab
 
 Names = dict[str, Any]
 # With and without a user, and its number.

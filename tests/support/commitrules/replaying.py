@@ -6,8 +6,8 @@ from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.testing.files import When
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import numbered, once, refused, rule
-from tests.support.lab import Lab
 
 
 @rule

@@ -13,7 +13,7 @@ from tablestore.store.message import CommitMessage
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.table import Table
 from tablestore.testing.files import Faults, FileCall, When
-from tests.support.lab import Lab, is_snapshot
+from tablestore.testing.lab import Lab, is_snapshot
 
 Rule = Callable[[FileStore], None]
 RULES: dict[str, Rule] = {}

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tablestore.io.filestore import FileStore
 from tablestore.table.table import Table
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once, rule
-from tests.support.lab import Lab
 
 VECTORS = {"deletion-vectors.enabled": "true", "write-only": "true"}
 MERGE_ON_WRITE = {**VECTORS, "write-only": "false", "bucket": "1"}

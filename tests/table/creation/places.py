@@ -19,7 +19,7 @@ from tablestore.store.history.unfinishedbranches import walk
 from tablestore.table.catalog import Catalog
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import FaultyFileStore
-from tests.support.changelogs.memorylog import MemoryBroker, memory_logs
+from tablestore.testing.memorylog import MemoryBroker, memory_logs
 
 KINDS = ("memory", "local", "copying", "sqlite", "sqlite-copying")
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])

@@ -11,7 +11,7 @@ import pytest
 from tablestore.errors import TablestoreError
 from tablestore.table.catalog import Catalog
 from tablestore.testing.files import Faults, FaultyFileStore, FileCall, SimulatedCrash, When
-from tests.support.changelogs.memorylog import MemoryBroker
+from tablestore.testing.memorylog import MemoryBroker
 from tests.table.creation.places import COLUMNS, KINDS, NAME, ROWS, Place, RenamingFaultyStore, broker_of
 
 Act = Callable[[Catalog], object]

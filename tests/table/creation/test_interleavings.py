@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.errors import AlreadyExistsError, ConflictError, NotFoundError, TablestoreError
 from tablestore.testing.files import Faults, FaultyFileStore, FileCall
-from tests.support.schedules import Scheduler
+from tablestore.testing.scheduler import Scheduler
 from tests.table.creation.places import COLUMNS, NAME, Place, RenamingFaultyStore
 
 SEEDS = 7

@@ -20,8 +20,8 @@ from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas, table_uuid_of
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 from tablestore.testing.files import SimulatedCrash
+from tablestore.testing.memorylog import MemoryBroker
 from tablestore.types.evolution.schemachanges import AddColumn
-from tests.support.changelogs.memorylog import MemoryBroker
 from tests.table.creation.places import COLUMNS, KINDS, NAME, ROWS, Place, broker_of
 
 STRANGER = "stranger"

@@ -9,10 +9,10 @@ import pytest
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.deterministic import ManualClock
+from tablestore.testing.lab import Lab
 from tablestore.types.evolution.schemachanges import SetOption
 from tablestore.types.partitionspec import strptime_format
 from tests.support.commitrules.scenes import once
-from tests.support.lab import Lab
 
 NOW = datetime(2024, 1, 31, 12, 0)
 TEXT = pa.schema([("id", pa.int64()), ("day", pa.string()), ("hour", pa.string())])

@@ -9,8 +9,8 @@ import tablestore as ts
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.testing.files import FileCall
+from tablestore.testing.lab import Lab
 from tablestore.types.evolution.schemachanges import SetOption
-from tests.support.lab import Lab
 
 NAMES = count()
 SCHEMA = pa.schema(

@@ -13,10 +13,10 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.sequence import NEXT_SEQUENCE_PROPERTY
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
 from tablestore.types.evolution.schemachanges import AddColumn
 from tests.support.commitrules.scenes import once
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
 
 Make = Callable[..., Lab]
 ALL: dict[str, Any] = {"retain_min": 1, "retain_max": 1}

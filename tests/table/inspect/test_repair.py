@@ -19,7 +19,7 @@ from tablestore.table.table import Table
 from tablestore.table.upkeep.expiry import clean
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import SimulatedCrash
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 ALL = {"retain_min": 1, "retain_max": 1}
 DAY_MS = 86_400_000

@@ -18,7 +18,7 @@ from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store import manifests
 from tablestore.store.write import runwriter
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 COLUMNS = pa.schema([pa.field("k", pa.string(), nullable=False), ("v", pa.string()), ("n", pa.int64())])
 # Next to the gap of the surrogates, and the last character.

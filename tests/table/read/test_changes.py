@@ -19,8 +19,8 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
-from tests.support.expirer import expire
-from tests.support.lab import Lab
+from tablestore.testing.expirer import expire
+from tablestore.testing.lab import Lab
 
 PRODUCERS = ("none", "input", "lookup", "full-compaction")
 PART = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.string(), nullable=False), ("v", pa.string())])

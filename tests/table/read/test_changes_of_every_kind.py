@@ -16,7 +16,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.log.identity import Identity
 from tablestore.log.position import StorePlace
 from tablestore.table.table import Table
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 from tests.support.naivemerge import NaiveEngine, Record, Row
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64()), ("m", pa.int32()), ("s", pa.string())])

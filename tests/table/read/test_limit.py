@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.io.local import LocalFileStore
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 FILES = 4
 

@@ -19,7 +19,7 @@ from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import CompactReport
 from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
 from tablestore.testing.files import FileCall
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 NAMES = count()
 PARTITIONED = pa.schema(

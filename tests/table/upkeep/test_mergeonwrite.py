@@ -16,8 +16,8 @@ from tablestore.table.inspect.bucketpicture import describe_buckets
 from tablestore.table.table import Table
 from tablestore.table.upkeep import compaction as compact
 from tablestore.testing.files import FileCall
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once
-from tests.support.lab import Lab
 
 NAMES = count()
 VECTORS = {"deletion-vectors.enabled": "true"}

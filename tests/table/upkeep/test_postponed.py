@@ -17,8 +17,8 @@ from tablestore.store.compact.postpone import first_bucket_count
 from tablestore.store.context import open_context
 from tablestore.table.inspect.check import check_table
 from tablestore.table.table import Table
+from tablestore.testing.auditor import Auditor
 from tablestore.testing.files import Faults, FaultyFileStore
-from tests.support.auditor import Auditor
 from tests.support.commitrules.scenes import once
 
 EXPECTED = [(i, *((i, f"v{i}", i) if i != 2 else (22, "upd", 7))) for i in range(6)]

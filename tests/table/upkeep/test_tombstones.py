@@ -9,8 +9,8 @@ import pytest
 from tablestore.errors import UnsupportedError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.deterministic import ManualClock
+from tablestore.testing.lab import Lab
 from tablestore.types.evolution.schemachanges import RemoveOption, SchemaChange, SetOption
-from tests.support.lab import Lab
 
 NAMES = count()
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("q", pa.int64())])

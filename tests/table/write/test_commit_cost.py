@@ -19,7 +19,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.options import Option, TableOptions
 from tablestore.store.snapshots import PARENT_PROPERTY
 from tablestore.testing.files import Faults
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 _NAMES = count()
 NEVER_COMPACTED = {

@@ -15,7 +15,7 @@ from tablestore.distributed.write import commit_messages, prepare_write, write_p
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.commit.alterschema import publish_schema
 from tablestore.testing.files import FileCall
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("price", pa.float64()), ("low", pa.int32()), ("high", pa.int32())])
 CHECKS = {"positive": "price > 0", "ordered": "low < high"}

@@ -10,8 +10,8 @@ from tablestore.errors import InvalidInputError, NotFoundError, StorageError
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.files import FileCall
+from tablestore.testing.lab import Lab
 from tests.support.commitrules.scenes import once
-from tests.support.lab import Lab
 
 VECTORS = {"deletion-vectors.enabled": "true", "write-only": "true"}
 NAMES = count()

@@ -17,9 +17,9 @@ from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.write.committing import Effect, Origin, commit_message
 from tablestore.table.write.writer import TASK_STRIDE, TableWriter
-from tests.support.auditor import Auditor
+from tablestore.testing.auditor import Auditor
+from tablestore.testing.lab import Lab, is_snapshot
 from tests.support.commitrules.scenes import once
-from tests.support.lab import Lab, is_snapshot
 
 NAMES = count()
 

@@ -12,7 +12,7 @@ from tablestore.distributed.write import commit_messages, prepare_write, write_p
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.message import CommitMessage
 from tablestore.testing.files import FileCall
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.int32()), ("d", pa.int32())]))])
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()), ("s", pa.string()), ("r", INNER)])

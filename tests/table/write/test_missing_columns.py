@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import prepare_write
 from tablestore.io.memory import MemoryFileStore
-from tests.support.lab import Lab
+from tablestore.testing.lab import Lab
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.int32())])
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()), ("s", pa.string()), ("r", INNER)])

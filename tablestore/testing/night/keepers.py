@@ -30,9 +30,9 @@ from tablestore.table.write.overwrite import commit_overwrite
 from tablestore.table.write.writer import TableWriter
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Faults, FaultyFileStore, FileCall
-from tests.support.holdings import Holdings
-from tests.support.lab import Lab
-from tests.support.schedules import Scheduler
+from tablestore.testing.holdings import Holdings
+from tablestore.testing.lab import Lab
+from tablestore.testing.scheduler import Scheduler
 
 Rows = list[tuple[Any, ...]]
 Effect = Callable[[Rows], Rows]

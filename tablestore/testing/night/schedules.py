@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from threading import Semaphore, Thread
 from typing import Any
 
 from tablestore.distributed.write import commit_messages
@@ -23,74 +22,13 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
-from tablestore.testing.files import CapturedPublish, Faults, FaultyFileStore, FileCall
-from tests.support.expirer import expire
-from tests.support.lab import Lab, is_snapshot
+from tablestore.testing.expirer import expire
+from tablestore.testing.files import CapturedCall, Faults, FaultyFileStore, FileCall
+from tablestore.testing.lab import Lab, is_snapshot
+from tablestore.testing.scheduler import Scheduler
 
 Rows = list[tuple[Any, ...]]
 Effect = Callable[[Rows], Rows]
-WAIT_S = 60
-# A schedule takes some 2,000 calls. One that retries for ever, by the clock of the test, is a failure, not a hang.
-MOST_STEPS = 50_000
-
-
-class Scheduler:
-    """Runs actors one at a time, in an order drawn from ``chance``."""
-
-    def __init__(self, chance: random.Random, *, restlessness: float = 0.12) -> None:
-        self._chance, self._restlessness = chance, restlessness
-        self._main = Semaphore(0)
-        self._turns: dict[str, Semaphore] = {}
-        self._priority: dict[str, float] = {}
-        self._running: str | None = None
-        self._errors: list[tuple[str, BaseException]] = []
-        self._done: set[str] = set()
-        self.trace: list[str] = []
-
-    def step(self, what: str, *, rest: bool = False) -> None:
-        """Called by the actor whose turn it is: note what it is about to do, and let the next one go on.
-
-        ``rest``: most others go first.
-        """
-        actor = self._running
-        if actor is None:
-            return
-        self.trace.append(f"{actor}: {what}")
-        if rest:
-            self._priority[actor] = self._chance.random() - 0.5
-        self._main.release()
-        assert self._turns[actor].acquire(timeout=WAIT_S), "the scheduler has stopped"
-
-    def run(self, actors: dict[str, Callable[[], None]]) -> None:
-        """Run all actors to their end; raises what the first failing one raised."""
-        threads = {}
-        for name, act in actors.items():
-            self._turns[name], self._priority[name] = Semaphore(0), self._chance.random()
-            threads[name] = Thread(target=self._act, args=(name, act), name=name, daemon=True)
-            threads[name].start()
-        while threads:
-            name = max(threads, key=lambda actor: self._priority[actor])
-            self._running = name
-            self._turns[name].release()
-            assert self._main.acquire(timeout=WAIT_S), f"{name} does not hand the turn back"
-            assert len(self.trace) < MOST_STEPS, f"after {MOST_STEPS:,} calls there is no end to it; {name} goes on"
-            self._running = None
-            if name in self._done:
-                threads.pop(name).join()
-            elif self._chance.random() < self._restlessness:
-                drawn = self._chance.choice(list(threads))
-                self._priority[drawn] = self._chance.random()
-        if self._errors:
-            raise self._errors[0][1]
-
-    def _act(self, name: str, act: Callable[[], None]) -> None:
-        assert self._turns[name].acquire(timeout=WAIT_S)
-        try:
-            act()
-        except BaseException as error:
-            self._errors.append((name, error))
-        self._done.add(name)
-        self._main.release()
 
 
 class _Witness(FaultyFileStore):
@@ -149,7 +87,7 @@ class Play:
         self._landed: set[str] = set()
         self._same: list[set[str]] = []
         self._reads: list[tuple[int, Rows]] = []
-        self._late: list[CapturedPublish] = []
+        self._late: list[CapturedCall] = []
         self._report = Report(self.seed)
         actors: dict[str, Callable[[], None]] = {f"writer {n}": self._writer(n) for n in range(self.writers)}
         actors["expirer"] = self._expirer

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.io.filestore import FileStore
-from tests.support.auditor import Auditor, walk
+from tablestore.testing.auditor import Auditor, walk
 
 FileKey = tuple[bytes, int, int, str]
 

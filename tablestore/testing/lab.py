@@ -18,11 +18,11 @@ from tablestore.io.filestore import FileStore
 from tablestore.store.context import open_context
 from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas
 from tablestore.table.table import Table
+from tablestore.testing.auditor import Auditor
 from tablestore.testing.deterministic import ManualClock, SeededIds
+from tablestore.testing.expirer import expire
 from tablestore.testing.files import Faults, FaultyFileStore, FileCall
 from tablestore.types.newschema import new_schema
-from tests.support.auditor import Auditor
-from tests.support.expirer import expire
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
 

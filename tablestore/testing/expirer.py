@@ -4,7 +4,7 @@ from typing import Any
 
 from tablestore.errors import NotFoundError
 from tablestore.io.filestore import FileStore
-from tests.support.auditor import Auditor
+from tablestore.testing.auditor import Auditor
 
 
 def expire(files: FileStore, *, keep: int, hint: bool = True) -> int:

@@ -32,9 +32,9 @@ from tablestore.log.follow.consumption import ChangeBatch
 from tablestore.log.follow.request import Consumption, parse_start
 from tablestore.log.position import LogPlace, Position, parse_position
 from tablestore.log.record import RawRecords
+from tablestore.testing.auditor import walk
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.types.evolution.schemachanges import AddColumn, ChangeType, SetOption
-from tests.support.auditor import walk
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 NAME = "shop.t"
