@@ -343,7 +343,7 @@ class Keepers:
             for place in waiting:
                 branch, snapshot_id = place
                 parent = self._on_main((branch, snapshot_id - 1))
-                source = _source_of(history[place])
+                source = source_of(history[place])
                 source = self._on_main(source) if source is not None else None
                 if parent in states and (source is None or source in states):
                     states[place] = list(states[source]) if source else self._applied(history[place], states[parent])
@@ -360,7 +360,7 @@ class Keepers:
         return self._effects[content["commitUser"]](state)
 
 
-def _source_of(content: dict[str, Any]) -> Place | None:
+def source_of(content: dict[str, Any]) -> Place | None:
     """The snapshot that a rollback or a fast-forward brought back."""
     for key in ("tablestore.rollback", "tablestore.fast-forward"):
         if key in content.get("properties", {}):
