@@ -59,7 +59,8 @@ def write_in_flushes(actor: Actor, chance: Random) -> None:
 def write_numbered(actor: Actor, chance: Random) -> None:
     """Commit under a number, again and again until it was heard of: it lands once."""
     table = actor.open()
-    rows = _new_rows(actor, table, chance)
+    # The job's rows are what they were, whatever columns have come since.
+    rows = actor.memory.setdefault(actor.operation, _new_rows(actor, table, chance))
     _expect(actor, rows)
     for _ in range(1 + chance.randrange(2)):
         with table.new_writer(commit_user=actor.plan.name) as writer:
@@ -262,10 +263,11 @@ def consume(actor: Actor, _: Random) -> None:
                 held = []
             held = _applied(held, batch.rows.to_pylist(), keyed=life.is_keyed)
             last = batch.snapshot_id
-            if life.is_keyed:
-                batch.commit()
+            # First what it holds, then how far it is: of a batch that comes twice each row takes its own place.
             actor.memory["held"], actor.memory["position"] = held, str(batch.position)
             actor.memory["newest"] = last
+            if life.is_keyed:
+                batch.commit()
             if isinstance(batch.event, SchemaLanded):
                 # The columns that came are read by a handle that is opened after them.
                 actor.table = None

@@ -30,8 +30,8 @@ from tablestore.testing.holdings import Holdings
 from tablestore.testing.lab import Lab
 from tablestore.testing.night.actor import Actor
 from tablestore.testing.night.acts import ACTS, Effect, Rows, added, plain
-from tablestore.testing.night.lifeplan import UNSETTLED, ActorPlan, LifePlan, Strike
 from tablestore.testing.night.keepers import source_of
+from tablestore.testing.night.lifeplan import UNSETTLED, ActorPlan, LifePlan, Strike
 from tablestore.testing.night.powercut import VolatileFileStore
 from tablestore.testing.night.world import MAIN, Place, SkewedClock, World
 from tablestore.testing.scheduler import Scheduler
