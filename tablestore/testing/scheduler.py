@@ -3,8 +3,8 @@
     scheduler = Scheduler(random.Random(7))
     scheduler.run({"writer": write, "reader": read})       # each calls scheduler.step("...") where others may go first
 
-An actor hands the turn on at every step; with the highest priority it keeps it. Priorities change now and then, so an actor may sleep
-at any step while others go past it. The same seed and the same actors give the same trace.
+An actor hands the turn on at every step; with the highest priority it keeps it. Priorities change now and then, so an actor may
+sleep at any step while others go past it. The same seed and the same actors give the same trace.
 """
 
 import random

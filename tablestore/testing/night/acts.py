@@ -1,7 +1,7 @@
 """The things that actors do, each through the public interface of a table, and what each of them does to rows.
 
-An effect maps the rows of a snapshot to those of the next one, on plain lists and dicts. It is noted before the commit is tried, under
-the name of the operation: what the snapshots say that really landed decides whether it counts.
+An effect maps the rows of a snapshot to those of the next one, on plain lists and dicts. It is noted before the commit is tried,
+under the name of the operation: what the snapshots say that really landed decides whether it counts.
 """
 
 from collections.abc import Callable
@@ -82,6 +82,21 @@ def commit_the_messages(actor: Actor, chance: Random) -> None:
         actor.memory[actor.operation] = stored
     for _ in range(1 + chance.randrange(2)):
         actor.life.heard(actor.operation, commit_messages(table, [CommitMessage.from_bytes(stored)]), once=True)
+
+
+def upsert_some_columns(actor: Actor, chance: Random) -> None:
+    """Upsert rows that lack a column: what is stored there stays."""
+    table = actor.open()
+    keys, number = chance.sample(range(KEYS), 2), chance.randrange(1_000_000)
+    rows = pa.table({"id": pa.array(keys, pa.int64()), "n": pa.array([number] * len(keys), pa.int64())})
+
+    def effect(state: Rows) -> Rows:
+        stored = {row["id"]: row for row in state}
+        kept = [{**stored.get(key, {}), "id": key, "n": number} for key in keys]
+        return added(state, rows=kept, keyed=True)
+
+    actor.life.effects[actor.operation] = effect
+    actor.life.heard(actor.operation, table.upsert(rows, missing_columns="keep"))
 
 
 def delete(actor: Actor, chance: Random) -> None:
@@ -298,6 +313,7 @@ ACTS: dict[str, Callable[[Actor, Any], None]] = {
     "delete": delete,
     "delete keys": delete_keys,
     "update": update,
+    "some columns": upsert_some_columns,
     "overwrite": overwrite,
     "add column": add_column,
     "compact": compact,
@@ -323,7 +339,7 @@ ACTS: dict[str, Callable[[Actor, Any], None]] = {
 
 def _new_rows(actor: Actor, table: Table, chance: Random) -> Rows:
     """Rows that carry the name of the operation, in all columns of the handle."""
-    others = [name for name in table.schema.names if name not in ("id", "v")]
+    others = [name for name in table.schema.names if name not in ("id", "v", "n")]
     keys = chance.sample(range(KEYS), 1 + chance.randrange(3))
     return [{"id": key, "v": actor.operation, **dict.fromkeys(others, key)} for key in keys]
 

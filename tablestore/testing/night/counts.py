@@ -1,8 +1,8 @@
 """Counts of a night, by scenario, and their JSON.
 
-    faults     by verb and kind, those that really happened         kills    processes that died, by where
-    states     comparisons of rows with what they should be         lives    tables that were lived from beginning to end
-    seconds    of the clock and of the processor
+faults     by verb and kind, those that really happened         kills    processes that died, by where
+states     comparisons of rows with what they should be         lives    tables that were lived from beginning to end
+seconds    of the clock and of the processor
 """
 
 import json

@@ -1,7 +1,7 @@
 """Processes of this machine that are killed (SIGKILL) at a system call drawn by chance, on one table again and again.
 
-After each death: what was acknowledged is there, nothing is there twice, nothing came that nobody wrote, the table takes another row.
-At the end one clean leaves no orphan.
+After each death: what was acknowledged is there, nothing is there twice, nothing came that nobody wrote, the table takes another
+row. At the end one clean leaves no orphan.
 """
 
 import multiprocessing

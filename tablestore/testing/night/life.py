@@ -13,6 +13,7 @@ What must come out is worked out from the snapshots that the store really took, 
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ from tablestore.testing.night.world import MAIN, Place, SkewedClock, World
 from tablestore.testing.scheduler import Scheduler
 
 ORPHAN_AGE_H, LEAP_H = 10, 3
-_OPTIONS = {
+COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string()), pa.field("n", pa.int64())])
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "append": {},
     "append-vectors": {"deletion-vectors.enabled": "true", "compaction.min.file-num": "2"},
     "keyed": {"bucket": "1"},
@@ -133,7 +135,7 @@ class Life:
             **_OPTIONS[plan.table],
             **dict(plan.options),
         }
-        self.lab = Lab(self.world.files, keyed=self.is_keyed, options=options, seed=plan.seed, clock=self.clock)
+        self.lab = Lab(self.world.files, schema=COLUMNS, keyed=self.is_keyed, options=options, seed=plan.seed, clock=self.clock)
         self.actors = [Actor(self, actor, ACTS) for actor in plan.actors]
 
     def run(self) -> None:

@@ -18,9 +18,19 @@ TABLES = ("append", "append-vectors", "keyed", "keyed-eager", "dynamic", "vector
 UNSETTLED = frozenset({"vectors", "lookup"})
 """Tables whose rows are seen once a compaction has taken them."""
 
-WRITES = {"write": 6, "flushes": 2, "numbered": 3, "messages": 2, "delete": 2, "delete keys": 1, "update": 1, "overwrite": 1}
+WRITES = {"write": 6, "flushes": 2, "numbered": 3, "messages": 2, "delete": 2, "update": 1, "overwrite": 1}
+KEYED_WRITES = {"delete keys": 1, "some columns": 1}
 UPKEEP = {"compact": 3, "expire": 3, "clean": 3, "compact manifests": 1}
-KEEPING = {"tag": 4, "delete tag": 2, "rename tag": 1, "branch": 2, "write branch": 3, "fast-forward": 1, "delete branch": 1, "roll back": 1}
+KEEPING = {
+    "tag": 4,
+    "delete tag": 2,
+    "rename tag": 1,
+    "roll back": 1,
+    "branch": 2,
+    "write branch": 3,
+    "fast-forward": 1,
+    "delete branch": 1,
+}
 READS = {"scan": 3, "read slowly": 2, "consume": 5, "read tag": 1, "changes": 1}
 
 
@@ -108,8 +118,7 @@ def draw_plan(seed: int, *, stores: Sequence[str] = STORES, power: bool = False)
     is_keyed = not table.startswith("append")
     # Branches have schemas of their own: a life has either them or new columns on the way.
     has_branches = chance.random() < 0.5
-    writes = {**WRITES, **({} if has_branches else {"add column": 1})}
-    writes.pop("delete keys" if not is_keyed else "", None)
+    writes = {**WRITES, **(KEYED_WRITES if is_keyed else {}), **({} if has_branches else {"add column": 1})}
     actors = [_drawn(chance, f"writer{n}", writes, 2 + chance.randrange(5)) for n in range(1 + chance.randrange(3))]
     actors.append(_drawn(chance, "upkeep1", UPKEEP, 2 + chance.randrange(5)))
     if chance.random() < 0.5:
@@ -131,8 +140,8 @@ def draw_plan(seed: int, *, stores: Sequence[str] = STORES, power: bool = False)
         actors=tuple(actors),
         turns=seed,
         restlessness=chance.choice((0.02, 0.1, 0.25)),
-        fault_rate=chance.choice((0.0, 0.005, 0.02, 0.05)),
-        kill_rate=chance.choice((0.0, 0.004, 0.015, 0.03)),
+        fault_rate=chance.choice((0.0, 0.01, 0.04, 0.08)),
+        kill_rate=chance.choice((0.0, 0.004, 0.01, 0.02)),
         power=power,
     )
 
@@ -144,7 +153,9 @@ def _drawn(chance: random.Random, name: str, acts: dict[str, int], steps: int, *
     return ActorPlan(name=name, skew_s=skew, steps=tuple(Step(number=n, act=act) for n, act in enumerate(drawn)))
 
 
-def without(plan: LifePlan, *, actors: Sequence[str] = (), steps: Sequence[tuple[str, int]] = (), strikes: Sequence[Strike] = ()) -> LifePlan:
+def without(
+    plan: LifePlan, *, actors: Sequence[str] = (), steps: Sequence[tuple[str, int]] = (), strikes: Sequence[Strike] = ()
+) -> LifePlan:
     """The plan without these actors, steps (actor and number) and strikes; an actor without steps goes too."""
     kept = [
         replace(actor, steps=tuple(step for step in actor.steps if (actor.name, step.number) not in steps))

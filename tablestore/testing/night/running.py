@@ -54,7 +54,7 @@ class Night:
         """One life of a scenario."""
         tally, scenario = self.counts.scenarios[name], self._scenarios[name]
         seed = self.counts.seed * 10_000_000 + tally.lives
-        begun, processor = self._clock.steady_s(), _cpu_s()
+        begun, processor = self._clock.steady_s(), processor_s()
         try:
             lived = scenario.live(seed)
         except KeyboardInterrupt:
@@ -65,7 +65,7 @@ class Night:
         except BaseException as error:
             lived = Tally(lives=1)
             self._found(name, seed, error, None)
-        lived.seconds, lived.cpu_seconds = self._clock.steady_s() - begun, _cpu_s() - processor
+        lived.seconds, lived.cpu_seconds = self._clock.steady_s() - begun, processor_s() - processor
         tally.add(lived)
         if tally.lives % 50 == 0:
             gc.collect()
@@ -86,7 +86,7 @@ class Night:
         self.counts.findings.append(Finding(scenario=name, seed=seed, error=text[:2000], test=str(path)))
 
 
-def _cpu_s() -> float:
+def processor_s() -> float:
     """Seconds of the processor, of this process and of those that it has waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system

@@ -39,7 +39,8 @@ def power_plan(seed: int) -> LifePlan:
 
 def _play(seed: int) -> Tally:
     report = Play(seed, MemoryFileStore.private(f"night-play-{seed}"), ambiguous=0.1 * (seed % 5), writers=2 + seed % 3).run()
-    return Tally(lives=1, faults=Counter({f"publish_if_absent {kind}": n for kind, n in report.faults.items()}), outcomes=report.outcomes, states=1)
+    faults = Counter({f"publish_if_absent {kind}": count for kind, count in report.faults.items()})
+    return Tally(lives=1, faults=faults, outcomes=report.outcomes, states=1)
 
 
 def _keepers(seed: int) -> Tally:

@@ -35,7 +35,8 @@ def progress_to(stream: TextIO, *, hours: float) -> Iterator[Callable[[NightCoun
         print(_line(counts), file=stream, flush=True)
         if is_new:
             finding = counts.findings[-1]
-            print(f"  found by {finding.scenario}, seed {finding.seed}: {finding.error[:300]}\n  {finding.test}", file=stream, flush=True)
+            print(f"  found by {finding.scenario}, seed {finding.seed}: {finding.error[:300]}", file=stream)
+            print(f"  {finding.test}", file=stream, flush=True)
 
     yield line
 

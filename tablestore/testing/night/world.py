@@ -6,8 +6,8 @@
     renaming      a store without conditional writes, which publishes by look and rename under a lock
     own           whatever its user names by a URI
 
-Each process of a life has a store of its own, over the same files, and all of them tell the :class:`Witness` what was published: the
-publish of an id that was applied first is the history, whatever anybody was told.
+Each process of a life has a store of its own, over the same files, and all of them tell the :class:`Witness` what was published:
+the publish of an id that was applied first is the history, whatever anybody was told.
 """
 
 import json
@@ -104,7 +104,7 @@ class WitnessedFileStore(WrappedFileStore):
 
 @dataclass(frozen=True)
 class ConditionalFileStore(WrappedFileStore):
-    """An object store as its clients see it: what a client that died was writing never appears. ``is_dead``: whether this one did."""
+    """An object store as its clients see it: what a client that died was writing never appears. ``is_dead``: this one has died."""
 
     is_dead: Callable[[], bool]
 
