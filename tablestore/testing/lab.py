@@ -28,7 +28,7 @@ COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", p
 
 
 class Lab:
-    """One table over ``files``, created here."""
+    """One table over ``files``, created here, unless it ``is_there`` already."""
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class Lab:
         options: Mapping[str, str] | None = None,
         seed: int = 0,
         clock: ManualClock | None = None,
+        is_there: bool = False,
     ) -> None:
         self.files, self.keyed, self.seed = files, keyed, seed
         self.primary_key = tuple(primary_key) if keyed else ()
@@ -54,7 +55,8 @@ class Lab:
             comment=None,
             time_millis=self.clock.now_ms(),
         )
-        self.create()
+        if not is_there:
+            self.create()
 
     def create(self) -> None:
         """Create the table (again): a new identity each time."""

@@ -30,14 +30,24 @@ MOST_DEATHS = 8
 _QUIET = frozenset({"input.read", "output.write", "output.close", "sync", "open_output", "size"})
 # Most calls read, and most of what can go wrong is written.
 _OFTEN = {
-    "publish_if_absent": 6.0, "write": 4.0, "overwrite": 4.0, "delete": 2.0, "sync": 2.0,
-    "output.write": 0.5, "read": 0.7, "list": 0.7,
+    "publish_if_absent": 6.0,
+    "write": 4.0,
+    "overwrite": 4.0,
+    "delete": 2.0,
+    "sync": 2.0,
+    "output.write": 0.5,
+    "read": 0.7,
+    "list": 0.7,
 }
 _FAULTS = ("before", "after", "late", "denied")
 _KILLS = ("kill before", "kill after", "torn")
 # Kinds of refusals that may come of racing with others; anything else is a finding.
 EXPECTED_KINDS = frozenset(
-    ["branch-exists", "clock-skew", "commit-timeout", "conflict", "data-file-gone", "discontinuity", "lock-timeout", "metadata-gone", "missing-columns", "moved-on", "no-such-branch", "no-such-snapshot", "no-such-table", "no-such-tag", "not-a-fast-forward", "schema-changed", "snapshot-expired", "stale-plan", "tag-exists", "tag-in-use", "too-old"]
+    {
+        *("branch-exists", "clock-skew", "commit-timeout", "conflict", "data-file-gone", "discontinuity", "lock-timeout"),
+        *("metadata-gone", "missing-columns", "moved-on", "no-such-branch", "no-such-snapshot", "no-such-table", "no-such-tag"),
+        *("not-a-fast-forward", "schema-changed", "snapshot-expired", "stale-plan", "tag-exists", "tag-in-use", "too-old"),
+    }
 )
 # What a fault may be told as. That bytes are wrong is never true here: no fault changes a byte.
 FAULT_ERRORS = (StorageError,)

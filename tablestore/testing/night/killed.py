@@ -9,7 +9,8 @@ import random
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tablestore.testing.night.counts import Tally
 from tablestore.testing.night.worker import AckFile, commit_until_killed, maintain_until_killed, open_local
 
 TIMEOUT_S = 300
+SCRATCH = "/dev/shm" if Path("/dev/shm").is_dir() else None
 _EAGER = {"write-only": "false", "num-sorted-run.compaction-trigger": "3"}
 TABLES: Mapping[str, Mapping[str, str]] = {
     "append": {"compaction.min.file-num": "3"},
@@ -27,6 +29,13 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "vectors": {"bucket": "1", "deletion-vectors.enabled": "true"},
 }
 _DEATHS = 8
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder for a life; in memory where there is such a place, since none of these lives needs a disk."""
+    with tempfile.TemporaryDirectory(prefix="tablestore-night-", dir=SCRATCH) as folder:
+        yield Path(folder)
 
 
 def processes() -> ForkServerContext:
@@ -39,13 +48,13 @@ def processes() -> ForkServerContext:
 def live_killed(seed: int) -> Tally:
     """A table whose writers are killed, some times."""
     kind = random.Random(seed).choice(list(TABLES))
-    with tempfile.TemporaryDirectory(prefix="tablestore-night-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        return kill_maintainers(processes(), Path(folder), kind, range(seed * 100 + 1, seed * 100 + 1 + _DEATHS))
+    with scratch_folder() as folder:
+        return kill_maintainers(processes(), folder, kind, range(seed * 100 + 1, seed * 100 + 1 + _DEATHS))
 
 
-def make_table(path: Path, kind: str) -> Lab:
+def make_table(path: Path, kind: str, *, is_there: bool = False, seed: int = 0) -> Lab:
     """A table of a kind, which compacts by itself."""
-    return Lab(LocalFileStore(path), keyed=kind != "append", options={**_EAGER, **TABLES[kind]})
+    return Lab(LocalFileStore(path), keyed=kind != "append", options={**_EAGER, **TABLES[kind]}, is_there=is_there, seed=seed)
 
 
 def kill_maintainers(context: ForkServerContext, folder: Path, kind: str, seeds: range) -> Tally:
@@ -124,6 +133,6 @@ def live_killed_writers(seed: int) -> Tally:
     """A table whose writers only commit, numbered or not, and are killed."""
     chance = random.Random(seed)
     keyed, user = chance.random() < 0.5, "etl" if chance.random() < 0.5 else None
-    with tempfile.TemporaryDirectory(prefix="tablestore-night-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+    with scratch_folder() as folder:
         seeds = range(seed * 100 + 1, seed * 100 + 1 + _DEATHS)
-        return kill_writers(processes(), Path(folder), keyed=keyed, user=user, seeds=seeds)
+        return kill_writers(processes(), folder, keyed=keyed, user=user, seeds=seeds)

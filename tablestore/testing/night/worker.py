@@ -6,6 +6,7 @@ A worker notes each commit that was acknowledged, as a line of JSON that is on d
 import json
 import os
 import random
+import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import NotFoundError
+from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.io.local import LocalFileStore
 from tablestore.store.context import open_context
 from tablestore.table.table import Table
@@ -189,3 +190,59 @@ def read_again(table: Table, times: int = 50) -> list[tuple[int, str]]:
         with suppress_expired():
             return [(row["id"], row["v"]) for row in table.scan().to_arrow().to_pylist()]
     raise AssertionError(f"the newest snapshot expired {times} times under a reader")
+
+
+def work_with_little(path: str, notes: Any, seed: int) -> None:
+    """Upsert, compact, expire, clean and read with few open files, little memory, or files that may not grow, drawn from ``seed``.
+
+    Every step succeeds or ends with an error of ours (or of memory); anything else ends this process with an error. ``notes`` is an
+    open connection, which needs nothing of what is short: it gets each row with the times that its text is repeated, as tried and
+    then as acknowledged.
+    """
+    chance = random.Random(seed)
+    table = open_local(path)
+    # What is loaded when it is first needed is loaded by then.
+    table.upsert(rows_of(table, [(seed % 5, "0")])) if table.primary_key else table.append(rows_of(table, [(-seed * 1_000, "0")]))
+    notes.send_bytes(json.dumps({"rows": [(seed % 5 if table.primary_key else -seed * 1_000, "0", 1)], "tried": False}).encode())
+    table.compact(full=True)
+    table.expire_snapshots(retain_min=1, retain_max=2)
+    table.remove_orphan_files(dry_run=False)
+    table.scan().to_arrow()
+    _restrict(chance)
+    for number in range(seed * 1_000, seed * 1_000 + 12):
+        times = chance.choice((1, 1_000, 40_000))
+        told = [(number, "new", times), *([(seed % 5, f"{number}", 1)] if table.primary_key else [])]
+        rows = [(key, text * repeated) for key, text, repeated in told]
+        # Told before, so that what landed without an answer is known.
+        notes.send_bytes(json.dumps({"rows": told, "tried": True}).encode())
+        try:
+            snapshot = table.upsert(rows_of(table, rows)) if table.primary_key else table.append(rows_of(table, rows))
+            assert snapshot is not None
+            notes.send_bytes(json.dumps({"rows": told, "tried": False}).encode())
+            step = chance.random()
+            if step < 0.3:
+                table.compact(full=chance.random() < 0.5)
+            elif step < 0.5:
+                table.expire_snapshots(retain_min=1, retain_max=2)
+            elif step < 0.6:
+                table.remove_orphan_files(dry_run=False)
+            else:
+                table.scan().to_arrow()
+        except (TablestoreError, MemoryError):
+            continue
+
+
+def _restrict(chance: random.Random) -> None:
+    """Take something away from this process, for good."""
+    what = chance.choice(("files", "size", "memory"))
+    if what == "files":
+        most = len(os.listdir("/proc/self/fd")) + chance.randrange(1, 8)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    elif what == "size":
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        most = chance.choice((1_000, 4_000, 20_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    else:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * os.sysconf("SC_PAGE_SIZE") + chance.choice((1, 8, 32)) * 1024 * 1024
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -1,0 +1,126 @@
+"""Processes that have too little of something: open files, memory, room in a file; and a disk that is full.
+
+Whatever they are short of, each of their steps succeeds or says by an error of ours why not; afterwards what was acknowledged is
+there, nothing that nobody tried to write, the table takes another row, and one clean leaves nothing.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from random import Random
+from typing import Any, BinaryIO
+
+from tablestore.errors import StorageError
+from tablestore.io.filestore import FileStore
+from tablestore.io.wrapped import WrappedFileStore
+from tablestore.testing.night.counts import Tally
+from tablestore.testing.night.killed import TABLES, TIMEOUT_S, check_clean, make_table, processes, scratch_folder
+from tablestore.testing.night.worker import work_with_little
+
+_PROCESSES = 4
+
+
+def live_exhausted(seed: int) -> Tally:
+    """A table that processes work on with too little, one after the other."""
+    kind = Random(seed).choice(list(TABLES))
+    tally = Tally(lives=1)
+    with scratch_folder() as folder:
+        lab = make_table(folder / "table", kind)
+        state: dict[int, str] = {}
+        for number in range(seed * 10 + 1, seed * 10 + 1 + _PROCESSES):
+            receiver, sender = processes().Pipe(duplex=False)
+            process = processes().Process(target=work_with_little, args=(str(folder / "table"), sender, number))
+            process.start()
+            sender.close()
+            notes = list(_received(receiver))
+            process.join(TIMEOUT_S)
+            code = process.exitcode
+            assert code == 0, f"seed {number}: with too little a step ended with another error; exit code {code}"
+            lab.open().compact()
+            rows = lab.read()
+            assert len(dict(rows)) == len(rows), f"seed {number}: rows were doubled"
+            state = _followed(state, notes, dict(rows), f"seed {number}")
+            tally.states += 1
+            tally.faults["a process with too little"] += 1
+            lab.write_new((-number, "others"))
+            state[-number] = "others"
+        lab.open().compact()
+        check_clean(lab, folder / "table", list(state.items()))
+    return tally
+
+
+def _received(receiver: Connection) -> Iterator[dict[str, Any]]:
+    """What a process tells, until it ends."""
+    with receiver:
+        while True:
+            try:
+                yield json.loads(receiver.recv_bytes())
+            except EOFError:
+                return
+
+
+def _followed(state: dict[int, str], notes: list[dict[str, Any]], rows: dict[int, str], where: str) -> dict[int, str]:
+    """What the table holds, if that follows from what was tried and what was heard of."""
+    allowed: dict[int, set[str | None]] = {key: {value} for key, value in state.items()}
+    for note in notes:
+        for key, text, times in note["rows"]:
+            value = text * times
+            if note["tried"]:
+                allowed.setdefault(key, {None}).add(value)
+            else:
+                allowed[key] = {value}
+    wrong = {key for key in {*allowed, *rows} if rows.get(key) not in allowed.get(key, {None})}
+    assert not wrong, f"{where}: rows were lost, or came that nobody wrote: {sorted(wrong)}"
+    return rows
+
+
+@dataclass(frozen=True)
+class FullFileStore(WrappedFileStore):
+    """``inner`` on a disk with so many bytes of ``room``: what does not fit fails, and leaves nothing behind."""
+
+    room: list[int]
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._taken(path, len(data)):
+            self.inner.write(path, data)
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        for path, data in files.items():
+            self.write(path, data)
+
+    def publish_if_absent(self, path: str, data: bytes) -> bool:
+        if self.inner.exists(path):
+            return False
+        with self._taken(path, len(data)):
+            return self.inner.publish_if_absent(path, data)
+
+    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
+        with self._taken(path, len(data)):
+            self.inner.overwrite(path, data, lasting=lasting)
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        with self.inner.open_output(path) as file:
+            yield file
+            size = file.tell()
+            with self._taken(path, size):
+                pass
+
+    def delete(self, path: str) -> bool:
+        deleted = self.inner.delete(path)
+        self.room[0] += self.sizes.pop(path, 0)
+        return deleted
+
+    def at(self, path: str) -> FileStore:
+        raise NotImplementedError("a disk is full for the whole table")
+
+    @contextmanager
+    def _taken(self, path: str, size: int) -> Iterator[None]:
+        if size > self.room[0]:
+            raise StorageError(f"cannot write {path}: no space left on device; free some, then repeat", kind="no-space")
+        yield
+        self.room[0] -= size - self.sizes.get(path, 0)
+        self.sizes[path] = size
