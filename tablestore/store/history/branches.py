@@ -16,6 +16,7 @@ from tablestore.format.paths import (
     EARLIEST_HINT,
     LATEST_HINT,
     MAIN_BRANCH,
+    SCHEMA_DIR,
     SNAPSHOT_DIR,
     branch_directory,
     encode_hint,
@@ -250,7 +251,12 @@ def _tag_deleted(main: FileStore, name: str, fork: Tag) -> NotFoundError:
 def _remove(files: FileStore, name: str) -> None:
     directory = branch_directory(name)
     mark_deleting(files, name)
-    branch_files(files, name).delete(schema_path(0))
+    branch = branch_files(files, name)
+    if branch.delete(schema_path(0)):
+        # Without it this is no branch, also after a power failure, which may bring the rest back and none of its data. Others may
+        # be removing the branch too.
+        with suppress(NotFoundError):
+            branch.sync(SCHEMA_DIR)
     for info in files.list(directory):
         if info.is_dir:
             files.delete_directory(f"{directory}/{info.name}")

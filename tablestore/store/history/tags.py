@@ -82,8 +82,12 @@ class Tags:
             raise _name_taken(self, name, self.find(name))
 
     def remove(self, name: str) -> bool:
-        """Remove the tag file alone; False if it was gone. The caller removes files that only the tag referenced."""
-        return self.files.delete(tag_path(name))
+        """Remove the tag file alone, durably; False if it was gone. The caller removes files that only the tag referenced."""
+        if not self.files.delete(tag_path(name)):
+            return False
+        # Else a tag could be back after a power failure, and its files gone.
+        self.files.sync(TAG_DIR)
+        return True
 
 
 def create_tag(

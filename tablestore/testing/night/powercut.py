@@ -7,8 +7,7 @@
 So :class:`~tablestore.io.filestore.FileStore` promises it, and no more: what each file holds afterwards is drawn.
 """
 
-import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -16,13 +15,14 @@ from typing import BinaryIO
 from tablestore.errors import NotFoundError
 from tablestore.io.filestore import FileStore
 from tablestore.io.wrapped import WrappedFileStore
+from tablestore.testing.auditor import walk
 
 
 @dataclass(frozen=True)
 class VolatileFileStore(WrappedFileStore):
-    """``inner``, whose last changes are lost by :meth:`cut`, each by ``chance``."""
+    """``inner``, whose last changes are lost by :meth:`cut`: those of the paths that ``loses`` says."""
 
-    chance: random.Random
+    loses: Callable[[str], bool]
     # What a file held when its directory was last synced; None: it was not there.
     unsynced: dict[str, bytes | None] = field(default_factory=dict)
 
@@ -60,6 +60,12 @@ class VolatileFileStore(WrappedFileStore):
             self._note(path, before)
         return deleted
 
+    def delete_directory(self, path: str) -> None:
+        before = {other: self.inner.read(other) for other in walk(self.inner, path)}
+        self.inner.delete_directory(path)
+        for other, data in before.items():
+            self._note(other, data)
+
     def sync(self, directory: str) -> None:
         self.inner.sync(directory)
         for path in [path for path in self.unsynced if path.rpartition("/")[0] == directory]:
@@ -72,7 +78,7 @@ class VolatileFileStore(WrappedFileStore):
         """The power is cut; returns how many changes were lost."""
         lost = 0
         for path, before in self.unsynced.items():
-            if self.chance.random() < 0.5:
+            if not self.loses(path):
                 continue
             lost += 1
             if before is None:

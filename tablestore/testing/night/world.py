@@ -192,7 +192,7 @@ class World:
 
     def make_volatile(self, chance: random.Random) -> VolatileFileStore:
         """From now on the files are forgotten when the power is cut, as far as they were not synced."""
-        volatile = VolatileFileStore(self._memory, chance)
+        volatile = VolatileFileStore(self._memory, lambda _: chance.random() < 0.5)
         self._memory = volatile
         return volatile
 

@@ -16,6 +16,7 @@ from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import FileCall
 from tablestore.testing.holdings import Holdings
 from tablestore.testing.lab import Lab
+from tablestore.testing.night.powercut import VolatileFileStore
 
 ALL: dict[str, Any] = {"retain_min": 1, "retain_max": 1}
 Make = Callable[..., Lab]
@@ -418,3 +419,23 @@ def test_a_branch_of_a_tag_whose_changelog_has_expired_holds_nothing_up(
     lab.clock.advance(1)
     lab.open().remove_orphan_files(0, dry_run=False)
     assert Holdings(lab.files).missing() == {} and Holdings(lab.files).unheld() == set()
+
+
+@pytest.mark.parametrize("reference", ["tag", "branch"])
+def test_what_was_deleted_is_not_back_without_its_files_after_a_power_failure(make: Make, reference: str) -> None:
+    lab = make()
+    lab.write_new((0, "kept by nothing else"))
+    table = lab.open()
+    table.create_tag("t")
+    if reference == "branch":
+        table.create_branch("b", tag="t")
+    table.overwrite(lab.rows((1, "new")))
+    table.expire_snapshots(**ALL)
+    # The names that were removed last come back, and nothing else does.
+    volatile = VolatileFileStore(lab.files, lambda path: path.startswith(f"{reference}/"))
+    table = lab.open(volatile)
+    table.delete_branch("b") if reference == "branch" else None
+    table.delete_tag("t")
+    volatile.cut()
+    assert Holdings(lab.files).missing() == {}
+    assert rows_of(lab.open()) == [(1, "new")]
