@@ -45,8 +45,9 @@ _KILLS = ("kill before", "kill after", "torn")
 EXPECTED_KINDS = frozenset(
     {
         *("branch-exists", "clock-skew", "commit-timeout", "conflict", "data-file-gone", "discontinuity", "lock-timeout"),
-        *("metadata-gone", "missing-columns", "moved-on", "no-such-branch", "no-such-snapshot", "no-such-table", "no-such-tag"),
-        *("not-a-fast-forward", "schema-changed", "snapshot-expired", "stale-plan", "tag-exists", "tag-in-use", "too-old"),
+        *("metadata-gone", "missing-columns", "moved-on", "no-space", "no-such-branch", "no-such-snapshot", "no-such-table"),
+        *("no-such-tag", "not-a-fast-forward", "schema-changed", "snapshot-expired", "stale-plan", "tag-exists", "tag-in-use"),
+        *("too-old",),
     }
 )
 # What a fault may be told as. That bytes are wrong is never true here: no fault changes a byte.

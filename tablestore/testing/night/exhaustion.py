@@ -1,20 +1,15 @@
-"""Processes that have too little of something: open files, memory, room in a file; and a disk that is full.
+"""Processes that have too little of something: open files, memory, room in a file.
 
 Whatever they are short of, each of their steps succeeds or says by an error of ours why not; afterwards what was acknowledged is
 there, nothing that nobody tried to write, the table takes another row, and one clean leaves nothing.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from random import Random
-from typing import Any, BinaryIO
+from typing import Any
 
-from tablestore.errors import StorageError
-from tablestore.io.filestore import FileStore
-from tablestore.io.wrapped import WrappedFileStore
 from tablestore.testing.night.counts import Tally
 from tablestore.testing.night.killed import TABLES, TIMEOUT_S, check_clean, make_table, processes, scratch_folder
 from tablestore.testing.night.worker import work_with_little
@@ -74,53 +69,3 @@ def _followed(state: dict[int, str], notes: list[dict[str, Any]], rows: dict[int
     wrong = {key for key in {*allowed, *rows} if rows.get(key) not in allowed.get(key, {None})}
     assert not wrong, f"{where}: rows were lost, or came that nobody wrote: {sorted(wrong)}"
     return rows
-
-
-@dataclass(frozen=True)
-class FullFileStore(WrappedFileStore):
-    """``inner`` on a disk with so many bytes of ``room``: what does not fit fails, and leaves nothing behind."""
-
-    room: list[int]
-    sizes: dict[str, int] = field(default_factory=dict)
-
-    def write(self, path: str, data: bytes) -> None:
-        with self._taken(path, len(data)):
-            self.inner.write(path, data)
-
-    def write_all(self, files: Mapping[str, bytes]) -> None:
-        for path, data in files.items():
-            self.write(path, data)
-
-    def publish_if_absent(self, path: str, data: bytes) -> bool:
-        if self.inner.exists(path):
-            return False
-        with self._taken(path, len(data)):
-            return self.inner.publish_if_absent(path, data)
-
-    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
-        with self._taken(path, len(data)):
-            self.inner.overwrite(path, data, lasting=lasting)
-
-    @contextmanager
-    def open_output(self, path: str) -> Iterator[BinaryIO]:
-        with self.inner.open_output(path) as file:
-            yield file
-            size = file.tell()
-            with self._taken(path, size):
-                pass
-
-    def delete(self, path: str) -> bool:
-        deleted = self.inner.delete(path)
-        self.room[0] += self.sizes.pop(path, 0)
-        return deleted
-
-    def at(self, path: str) -> FileStore:
-        raise NotImplementedError("a disk is full for the whole table")
-
-    @contextmanager
-    def _taken(self, path: str, size: int) -> Iterator[None]:
-        if size > self.room[0]:
-            raise StorageError(f"cannot write {path}: no space left on device; free some, then repeat", kind="no-space")
-        yield
-        self.room[0] -= size - self.sizes.get(path, 0)
-        self.sizes[path] = size

@@ -136,12 +136,16 @@ class Life:
             **dict(plan.options),
         }
         self.lab = Lab(self.world.files, schema=COLUMNS, keyed=self.is_keyed, options=options, seed=plan.seed, clock=self.clock)
+        self.full = self.world.make_full(plan.room_bytes) if plan.room_bytes else None
         self.actors = [Actor(self, actor, ACTS) for actor in plan.actors]
 
     def run(self) -> None:
         """Live it to its end, and check."""
         self.scheduler.run({actor.plan.name: actor.run for actor in self.actors})
         self.settle_late()
+        if self.full is not None:
+            # Somebody has made room.
+            self.full.room[0] = 1 << 60
         self._check()
 
     def report(self) -> LifeReport:
@@ -152,7 +156,7 @@ class Life:
         return LifeReport(
             plan=self.plan,
             outcomes=self.outcomes,
-            faults=sum((actor.injected for actor in self.actors), Counter[str]()),
+            faults=sum((actor.injected for actor in self.actors), self.full.refused.copy() if self.full else Counter[str]()),
             kills=sum((actor.kills for actor in self.actors), Counter[str]()),
             states=self.states,
             struck=tuple(strike for actor in self.actors for strike in actor.struck),

@@ -65,7 +65,7 @@ class Strike:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifePlan:
     """One life. ``strikes`` None: they are drawn, at ``fault_rate`` and ``kill_rate`` for each call. ``turns``: the seed of whose
-    turn it is."""
+    turn it is; ``power``: it may be cut; ``room_bytes``: of its disk, 0 where there is enough."""
 
     seed: int
     store: str
@@ -77,6 +77,7 @@ class LifePlan:
     fault_rate: float
     kill_rate: float
     power: bool = False
+    room_bytes: int = 0
     strikes: tuple[Strike, ...] | None = None
 
     def to_json(self) -> str:
@@ -111,7 +112,7 @@ def fraction(*what: object) -> float:
     return int.from_bytes(digest) / (1 << 56)
 
 
-def draw_plan(seed: int, *, stores: Sequence[str] = STORES, power: bool = False) -> LifePlan:
+def draw_plan(seed: int, *, stores: Sequence[str] = STORES, power: bool = False, room_bytes: int = 0) -> LifePlan:
     """The life of a seed."""
     chance = random.Random(seed)
     table = chance.choice(TABLES)
@@ -143,6 +144,7 @@ def draw_plan(seed: int, *, stores: Sequence[str] = STORES, power: bool = False)
         fault_rate=chance.choice((0.0, 0.01, 0.04, 0.08)),
         kill_rate=chance.choice((0.0, 0.004, 0.01, 0.02)),
         power=power,
+        room_bytes=room_bytes,
     )
 
 

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.memorylog import MemoryBroker, memory_logs
 from tablestore.testing.night.counts import Tally
+from tablestore.testing.night.exhaustion import live_exhausted
 from tablestore.testing.night.keepers import Keepers
 from tablestore.testing.night.killed import live_killed, live_killed_writers
 from tablestore.testing.night.life import LifeReport, live
 from tablestore.testing.night.lifeplan import LifePlan, draw_plan
+from tablestore.testing.night.localpower import live_local_power
 from tablestore.testing.night.logplay import LogPlay
 from tablestore.testing.night.schedules import Play
+from tablestore.testing.night.soak import live_soak
 
 POWER_STORES = ("memory", "conditional")
+FULL_STORES = ("memory", "renaming")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,11 @@ def tally_of(report: LifeReport) -> Tally:
 def power_plan(seed: int) -> LifePlan:
     """A life with power cuts."""
     return draw_plan(seed, stores=POWER_STORES, power=True)
+
+
+def full_plan(seed: int) -> LifePlan:
+    """A life on a disk that is soon full."""
+    return draw_plan(seed, stores=FULL_STORES, room_bytes=5_000 + seed * 7_919 % 60_000)
 
 
 def _play(seed: int) -> Tally:
@@ -70,6 +79,17 @@ SCENARIOS: Mapping[str, Scenario] = {
         live=lambda seed: tally_of(live(power_plan(seed))),
         plan=power_plan,
     ),
+    "power-local": Scenario(
+        says="a folder of this machine: what was not synced by a system call may be gone", share=5, live=live_local_power
+    ),
+    "full": Scenario(
+        says="the same lives, on a disk that is full until something is deleted",
+        share=6,
+        live=lambda seed: tally_of(live(full_plan(seed))),
+        plan=full_plan,
+    ),
+    "exhausted": Scenario(says="processes with few open files, little memory, small files", share=4, live=live_exhausted),
+    "soak": Scenario(says="one table, many commits, all services: memory, calls and files stay flat", share=5, live=live_soak),
     "keepers": Scenario(says="what keeps files beside what removes them, interleaved, no faults", share=8, live=_keepers),
     "schedules": Scenario(says="writers that sleep at any call, publishes answered wrongly", share=5, live=_play),
     "log": Scenario(says="a table and its log: copied, restored, dropped, altered while in use", share=5, live=_log),

@@ -26,6 +26,7 @@ from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.io.wrapped import WrappedFileStore
 from tablestore.testing.deterministic import ManualClock, SeededIds
+from tablestore.testing.night.fulldisk import FullFileStore
 from tablestore.testing.night.powercut import VolatileFileStore
 
 T = TypeVar("T")
@@ -195,6 +196,12 @@ class World:
         volatile = VolatileFileStore(self._memory, lambda _: chance.random() < 0.5)
         self._memory = volatile
         return volatile
+
+    def make_full(self, room_bytes: int) -> FullFileStore:
+        """From now on the disk has so much room left."""
+        full = FullFileStore(self._memory, [room_bytes])
+        self._memory = full
+        return full
 
     @property
     def has_real_times(self) -> bool:
