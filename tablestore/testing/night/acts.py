@@ -273,7 +273,7 @@ def consume(actor: Actor, _: Random) -> None:
     how = {"consumer_id": name} if life.is_keyed else {"position": position} if position else {"scan": "full"}
     last = 0
     try:
-        for batch in table.consume(**how, follow=False, on_discontinuity="restart"):  # type: ignore[arg-type]
+        for batch in table.consume(**how, follow=False, on_discontinuity="restart"):
             if isinstance(batch.event, Restarted):
                 held = []
             held = _applied(held, batch.rows.to_pylist(), keyed=life.is_keyed)

@@ -128,8 +128,6 @@ class Life:
         self._doubtful: set[str] = set()
         self._settling = plan.chance("late")
         options = {
-            # Leaps of hours are not what a commit gives up for.
-            "commit.timeout": "1000 h",
             "tablestore.orphan-age": f"{ORPHAN_AGE_H} h",
             "write-only": "true",
             **_OPTIONS[plan.table],

@@ -131,6 +131,8 @@ def draw_plan(seed: int, *, stores: Sequence[str] = STORES, power: bool = False,
         actors.append(_drawn(chance, "reader2", READS, 1 + chance.randrange(4)))
     actors.append(_drawn(chance, "time", {"leap": 1}, chance.randrange(7), skew_s=0))
     options = {"manifest.merge-min-count": str(chance.choice((2, 3, 30)))}
+    # Leaps of hours are mostly not what a commit gives up for.
+    options["commit.timeout"] = chance.choice(("1000 h", "1000 h", "1 min"))
     if chance.random() < 0.2:
         options["target-file-size"] = "1 kb"
     return LifePlan(
