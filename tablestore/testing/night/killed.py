@@ -41,7 +41,8 @@ def scratch_folder() -> Iterator[Path]:
 def processes() -> ForkServerContext:
     """Processes that begin with what a worker needs, and with nothing of this one."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tablestore.testing.night.worker"])
+    # The main module too: else each process would import it, and all that a night needs, for itself.
+    context.set_forkserver_preload(["__main__", "tablestore.testing.night.worker"])
     return context
 
 
