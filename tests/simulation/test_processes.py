@@ -1,8 +1,5 @@
 """Real processes on a real directory: eight that contend, and fifty that are killed."""
 
-import multiprocessing
-import signal
-from collections import Counter
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -11,17 +8,15 @@ import pytest
 
 from tablestore.io.local import LocalFileStore
 from tablestore.testing.lab import Lab
-from tablestore.testing.night.worker import AckFile, commit_until_killed, contend, open_local, rows_of
+from tablestore.testing.night.killed import TIMEOUT_S, kill_writers, processes
+from tablestore.testing.night.worker import AckFile, contend
 
 WORKERS, KILLS = 8, 50
-TIMEOUT_S = 300
 
 
 @pytest.fixture(scope="module")
-def processes() -> ForkServerContext:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tablestore.testing.night.worker"])
-    return context
+def context() -> ForkServerContext:
+    return processes()
 
 
 def finish(running: list[BaseProcess]) -> list[int | None]:
@@ -40,13 +35,13 @@ def finish(running: list[BaseProcess]) -> list[int | None]:
 @pytest.mark.deep
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("commits", [15, pytest.param(100, marks=pytest.mark.slow)])
-def test_eight_processes_commit_to_one_table(processes: ForkServerContext, tmp_path: Path, keyed: bool, commits: int) -> None:
+def test_eight_processes_commit_to_one_table(context: ForkServerContext, tmp_path: Path, keyed: bool, commits: int) -> None:
     """All commits are acknowledged, each once; ids are gapless, and the later snapshot's row wins."""
     path = tmp_path / "table"
     lab = Lab(LocalFileStore(path), keyed=keyed)
-    barrier = processes.Barrier(WORKERS)
+    barrier = context.Barrier(WORKERS)
     running = [
-        processes.Process(target=contend, args=(str(path), n, commits, str(tmp_path / f"acks-{n}"), barrier))
+        context.Process(target=contend, args=(str(path), n, commits, str(tmp_path / f"acks-{n}"), barrier))
         for n in range(WORKERS)
     ]
     for process in running:
@@ -69,37 +64,13 @@ def test_eight_processes_commit_to_one_table(processes: ForkServerContext, tmp_p
 @pytest.mark.deep
 @pytest.mark.parametrize(("keyed", "user"), [(False, None), (True, None), (False, "etl"), (True, "etl")])
 def test_a_killed_writer_loses_and_doubles_nothing(
-    processes: ForkServerContext, tmp_path: Path, keyed: bool, user: str | None
+    context: ForkServerContext, tmp_path: Path, keyed: bool, user: str | None
 ) -> None:
     """SIGKILL at a system call drawn by chance, on one table again and again; every second time somebody else writes too."""
-    kill_often(processes, tmp_path, keyed=keyed, user=user, seeds=range(1, KILLS // 4 + 2))
+    kill_writers(context, tmp_path, keyed=keyed, user=user, seeds=range(1, KILLS // 4 + 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("keyed", "user"), [(False, None), (True, None), (False, "etl"), (True, "etl")])
-def test_many_killed_writers(processes: ForkServerContext, tmp_path: Path, keyed: bool, user: str | None) -> None:
-    kill_often(processes, tmp_path, keyed=keyed, user=user, seeds=range(1_000, 1_100))
-
-
-def kill_often(processes: ForkServerContext, tmp_path: Path, *, keyed: bool, user: str | None, seeds: range) -> None:
-    path = tmp_path / "table"
-    lab = Lab(LocalFileStore(path), keyed=keyed)
-    log = AckFile(tmp_path / "acks")
-    others = []
-    for seed in seeds:
-        process = processes.Process(target=commit_until_killed, args=(str(path), str(tmp_path / "acks"), seed, user))
-        process.start()
-        assert finish([process]) == [-signal.SIGKILL], f"seed {seed}: the writer ended otherwise"
-        if seed % 2:
-            table = open_local(str(path))
-            rows = rows_of(table, [(-seed, "other")])
-            assert (table.upsert(rows) if keyed else table.append(rows)) is not None, "the table takes no more rows"
-            others.append(-seed)
-        acked = [ack["id"] for ack in log.read()]
-        found = Counter(row[0] for row in lab.read())
-        assert not [n for n, times in found.items() if times > 1], f"seed {seed}: rows were doubled"
-        assert set(acked) | set(others) <= set(found), f"seed {seed}: an acknowledged row is lost"
-        unheard = set(found) - set(acked) - set(others)
-        assert len(unheard) <= (1 if user else seed - seeds.start + 1), f"seed {seed}: more rows landed than were in flight"
-    assert len(acked) > len(seeds) // 2
-    lab.audited()
+def test_many_killed_writers(context: ForkServerContext, tmp_path: Path, keyed: bool, user: str | None) -> None:
+    kill_writers(context, tmp_path, keyed=keyed, user=user, seeds=range(1_000, 1_100))

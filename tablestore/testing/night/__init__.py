@@ -4,12 +4,14 @@
     life            lives it, and checks what came out against plain lists and dicts
     world           the stores that a life is lived on, and what is seen of them
     actor           one process of a life, which is struck, killed and begun again
-    powercut        a store that forgets what was not synced; the same for the real system calls
-    exhaustion      full disks, too few open files, too little memory
+    acts            what actors do, and what that does to rows
+    powercut        a store that forgets what was not synced; localpower: a folder that does
+    fulldisk        a store without room; exhaustion: processes with too few open files or too little memory
     killed          processes of this machine that are killed
     soak            one table under commits and services for long: memory, latency, files
     shrinking       the least part of a life that still fails
-    counts          what was tried, as JSON
+    scenarios       all of them by name; running: one night of them
+    counts          what was tried, as JSON; showing: on a screen; document: in a page
     planted         an engine with a bug, and how long it takes until the night finds it
 
 ``schedules``, ``keepers`` and ``logplay`` are lives of other kinds; they know their own rules.

@@ -13,10 +13,11 @@ from typing import Annotated
 import typer
 
 from tablestore.clock import SystemClock
+from tablestore.io.opening import open_store
 from tablestore.testing.night.counts import NightCounts
 from tablestore.testing.night.planted.hunting import bugs, hunt
 from tablestore.testing.night.running import Night, processor_s
-from tablestore.testing.night.scenarios import SCENARIOS
+from tablestore.testing.night.scenarios import SCENARIOS, own_scenario
 from tablestore.testing.night.showing import progress_to
 
 app = typer.Typer(add_completion=False)
@@ -30,6 +31,8 @@ def night(
     scenario: Annotated[list[str] | None, typer.Option(help=f"only these: {', '.join(SCENARIOS)}")] = None,
     planted: Annotated[bool, typer.Option("--planted", help="plant bugs in the engine, and say when each was found")] = False,
     bug: Annotated[list[str] | None, typer.Option(help="only this planted bug")] = None,
+    store: Annotated[str, typer.Option(help="URI of a store of your own, an empty place there: only lives on it")] = "",
+    option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of that store, catalog.lock.* too")] = None,
     findings: Annotated[Path, typer.Option(help="folder for a test of each finding")] = Path("night-findings"),
 ) -> None:
     """Try to break the store for hours, with counts."""
@@ -42,9 +45,12 @@ def night(
     if planted or bug:
         raise typer.Exit(_hunt(bug, seed=seed, most_s=hours * 3600, json=json))
     began = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="seconds")
-    counts = NightCounts(version=tablestore.__version__, seed=seed, began=began, store="built in")
+    counts = NightCounts(version=tablestore.__version__, seed=seed, began=began, store=store or "built in")
+    chosen = {name: SCENARIOS[name] for name in scenario or SCENARIOS}
+    if store:
+        chosen = {"own": own_scenario(open_store(store, dict(text.split("=", 1) for text in option or ())))}
     with progress_to(sys.stderr, hours=hours) as show:
-        tonight = Night(counts, clock=clock, scenarios={name: SCENARIOS[name] for name in scenario or SCENARIOS}, findings=findings)
+        tonight = Night(counts, clock=clock, scenarios=chosen, findings=findings)
         tonight.run(seconds=hours * 3600, save=json, show=show)
     raise typer.Exit(1 if counts.findings else 0)
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tablestore.io.filestore import FileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.memorylog import MemoryBroker, memory_logs
 from tablestore.testing.night.counts import Tally
@@ -44,6 +45,21 @@ def power_plan(seed: int) -> LifePlan:
 def full_plan(seed: int) -> LifePlan:
     """A life on a disk that is soon full."""
     return draw_plan(seed, stores=FULL_STORES, room_bytes=5_000 + seed * 7_919 % 60_000)
+
+
+def own_scenario(store: FileStore) -> Scenario:
+    """Lives on a user's store, each in a folder of its own, which is removed when it ended well."""
+
+    def plan(seed: int) -> LifePlan:
+        return draw_plan(seed, stores=("own",))
+
+    def live_there(seed: int) -> Tally:
+        folder = f"night-{seed}"
+        report = live(plan(seed), own=store.at(folder))
+        store.delete_directory(folder)
+        return tally_of(report)
+
+    return Scenario(says="the lives, on a store of your own", share=100, live=live_there)
 
 
 def _play(seed: int) -> Tally:

@@ -81,9 +81,12 @@ def write_test(folder: Path, plan: LifePlan, error: str) -> Path:
     """Write a test that fails as long as the plan does; returns its file."""
     words = re.sub(r"[^a-z]+", "_", error.partition(":")[2].lower()).strip("_").split("_")[:8]
     name = f"a_life_ends_well_in_which_{'_'.join(words)}" if words else "a_life_ends_well"
+    is_own = plan.store == "own"
+    own = ', own=open_store(os.environ["NIGHT_STORE"])' if is_own else ""
     lines = [
         f'"""Found by the night, seed {plan.seed}: {_short(error)}"""',
         "",
+        *(["import os", "", "from tablestore.io.opening import open_store"] if is_own else []),
         "from tablestore.testing.night.life import live",
         "from tablestore.testing.night.lifeplan import LifePlan",
         "",
@@ -92,7 +95,7 @@ def write_test(folder: Path, plan: LifePlan, error: str) -> Path:
         "",
         "",
         f"def test_{name}() -> None:",
-        "    live(LifePlan.of_json(PLAN))",
+        f"    live(LifePlan.of_json(PLAN){own})",
         "",
     ]
     return _written(folder, f"test_life_{plan.seed}.py", lines)

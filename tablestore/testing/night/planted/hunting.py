@@ -14,8 +14,15 @@ from tablestore.testing.night.scenarios import Scenario
 Plant = Callable[[pytest.MonkeyPatch], None]
 _TABLES = ("lives", "power", "keepers", "schedules")
 _LOGS = ("log",)
-# Engines of others, tables that take the place of others, … : a night has none of them, and the rules of commits find these.
-OUT_OF_REACH: Mapping[str, str] = {}
+OUT_OF_REACH: Mapping[str, str] = {
+    "skip_check_table": "no table of a life is dropped and created again",
+    "skip_check_buckets": "no table of a life is rescaled",
+    "let_rows_of_any_schema_land": "no column of a life changes its type",
+    "let_late_rows_replace_values_of_new_columns": "the model of a life takes that for an upsert of whole rows",
+    "let_a_user_mix": "it is a refusal of what jobs of a life do not do",
+    "forget_foreign_numbers": "no other engine writes in a life",
+}
+"""Bugs that a night cannot meet, and why; the rules of commits in our own tests find them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
