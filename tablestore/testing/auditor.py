@@ -1,4 +1,4 @@
-"""What a table holds, worked out the slow and simple way.
+"""Works out what a table holds, the slow and simple way.
 
 The auditor shares no code with the engine's reader: JSON, fastavro and pyarrow straight on the files, lists and dicts, one row
 at a time. It finds files by walking the directory, replays the deltas of the snapshots in id order, and lets the later row
@@ -122,7 +122,7 @@ class Auditor:
         return table
 
     def check_metadata(self) -> None:
-        """What holds for every table: gapless ids, ascending times, distinct commits, counts that add up, no file missing."""
+        """Check what holds for every table: gapless ids, ascending times, distinct commits, counts that add up, no file missing."""
         ids = self.ids()
         assert ids == list(range(ids[0], ids[-1] + 1)) if ids else True, f"snapshot ids have gaps: {ids}"
         snapshots = self.snapshots()
@@ -196,7 +196,7 @@ class Auditor:
         return {path for path in walk(self._files) if path.startswith(prefixes) or "/bucket-" in path} - kept
 
     def path_of(self, file_name: str) -> str:
-        """Where a data file lies; the bare name if it is gone."""
+        """The path of a data file; the bare name if it is gone."""
         if file_name not in self._paths:
             self._paths = {path.rpartition("/")[2]: path for path in walk(self._files)}
         return self._paths.get(file_name, file_name)

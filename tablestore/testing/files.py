@@ -185,7 +185,7 @@ class Faults:
         self._run(call, "after")
 
     def withholds(self, call: FileCall, data: bytes, run: Callable[[], Any]) -> bool:
-        """Whether a capture waits for such a call; the oldest one has it now."""
+        """True if a capture waits for such a call; the oldest one has it now."""
         with self._lock:
             capture = next((capture for capture in self._captures if capture.op == call.op), None)
             if capture is None:

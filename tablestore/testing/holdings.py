@@ -1,4 +1,4 @@
-"""What does a table hold on to, over all of its branches and tags? Worked out the slow and simple way.
+"""Works out what a table holds on to, over all of its branches and tags, the slow and simple way.
 
 Like the auditor it shares no code with the engine: JSON and fastavro on the files, one reference after the other.
 
@@ -49,7 +49,7 @@ class Holdings:
                     yield self._reference(path)
 
     def _is_quiet_fork(self, reference: Reference) -> bool:
-        """Whether a branch began with this snapshot after its changelog had expired: the tag that it began at keeps none."""
+        """True if a branch began with this snapshot after its changelog had expired: the tag that it began at keeps none."""
         directory, is_branch, _ = reference.where.partition("/snapshot/")
         if not (is_branch and directory.startswith("branch/")):
             return False

@@ -152,5 +152,5 @@ def _with_one_snapshot_a_commit(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_snapshot(call: FileCall) -> bool:
-    """Whether a call is about a snapshot file (not a hint, not the directory)."""
+    """True if a call is about a snapshot file (not a hint, not the directory)."""
     return "snapshot/snapshot-" in call.path

@@ -262,7 +262,7 @@ class MemoryCursor:
 
 
 def open_memory_log(topic: str, properties: Mapping[str, str]) -> MemoryLogStore:
-    """What the entry point gives: the log of that name of the broker at that address."""
+    """Opens, as the entry point says, the log of that name of the broker at that address."""
     limit = properties.get("message.max.bytes")
     return MemoryLogStore(_brokers[properties["bootstrap.servers"]], topic, None if limit is None else int(limit))
 

@@ -10,7 +10,7 @@
     killed          processes of this machine that are killed
     soak            one table under commits and services for long: memory, latency, files
     shrinking       the least part of a life that still fails
-    scenarios       all of them by name; running: one night of them
+    scenarios       all of them by name; onenight: one night of them
     counts          what was tried, as JSON; showing: on a screen; document: in a page
     planted         an engine with a bug, and how long it takes until the night finds it
 

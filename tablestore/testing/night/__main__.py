@@ -15,8 +15,8 @@ import typer
 from tablestore.clock import SystemClock
 from tablestore.io.opening import open_store
 from tablestore.testing.night.counts import NightCounts
+from tablestore.testing.night.onenight import Night, processor_s
 from tablestore.testing.night.planted.hunting import bugs, hunt
-from tablestore.testing.night.running import Night, processor_s
 from tablestore.testing.night.scenarios import SCENARIOS, own_scenario
 from tablestore.testing.night.showing import progress_to
 

@@ -89,7 +89,7 @@ class Actor:
     _dies_at: FileCall | None = None
 
     def run(self) -> None:
-        """Do all steps."""
+        """Takes all steps."""
         for step in self.plan.steps:
             self._step, self.operation, self.call = step, f"{self.plan.name}.{step.number}", 0
             self._do(step)

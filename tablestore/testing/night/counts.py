@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass
 class Tally:
-    """What was tried in some lives of one scenario. ``measured``: what a life has measured, each time."""
+    """Counts some lives of one scenario. ``measured``: what a life has measured, each time."""
 
     lives: int = 0
     faults: Counter[str] = field(default_factory=Counter)

@@ -13,7 +13,7 @@ BEGIN, END = "<!-- night: begin -->", "<!-- night: end -->"
 def rendered(night: Mapping[str, Any]) -> str:
     """The results as Markdown."""
     lines = [
-        f"{night['seconds'] / 3600:.1f} h on one core that others used too (Python {night['python']}, {night['began'][:10]}, seed "
+        f"{night['seconds'] / 3600:.1f} h (Python {night['python']}, {night['began'][:10]}, seed "
         f"{night['seed']}): {night['lives']:,} lives, {night['faults']:,} faults, {night['kills']:,} kills, "
         f"{night['states']:,} states checked, {len(night['findings'])} findings; {night['faults_per_cpu_second']:,} faults and "
         f"{night['kills_per_cpu_second']:,} kills for each second of the processor.",

@@ -47,7 +47,7 @@ def live_exhausted(seed: int) -> Tally:
 
 
 def _received(receiver: Connection) -> Iterator[dict[str, Any]]:
-    """What a process tells, until it ends."""
+    """The notes that a process sends, until it ends."""
     with receiver:
         while True:
             try:
@@ -57,7 +57,7 @@ def _received(receiver: Connection) -> Iterator[dict[str, Any]]:
 
 
 def _followed(state: dict[int, str], notes: list[dict[str, Any]], rows: dict[int, str], where: str) -> dict[int, str]:
-    """What the table holds, if that follows from what was tried and what was heard of."""
+    """The rows of the table, if they follow from what was tried and what was heard of."""
     allowed: dict[int, set[str | None]] = {key: {value} for key, value in state.items()}
     for note in notes:
         for key, text, times in note["rows"]:

@@ -53,7 +53,7 @@ _TRACE = 60
 
 @dataclass
 class LifeReport:
-    """What happened in one life. ``struck``: the faults that happened, as a plan names them."""
+    """Counts and trace of one life. ``struck``: the faults that happened, as a plan names them."""
 
     plan: LifePlan
     outcomes: Counter[str]
@@ -147,7 +147,7 @@ class Life:
         self._check()
 
     def report(self) -> LifeReport:
-        """What has happened so far."""
+        """The counts and the trace so far."""
         for actor in self.actors:
             actor.injected.update(actor.faults.injected)
             actor.faults.injected.clear()
@@ -196,7 +196,7 @@ class Life:
             self.outcomes["leaps"] += 1
 
     def settle_late(self) -> None:
-        """What is under way arrives, in any order."""
+        """Let what is under way arrive, in any order."""
         while self.late:
             late = self.late.pop(self._settling.randrange(len(self.late)))
             if not late.captured:

@@ -98,7 +98,7 @@ class LifePlan:
 
     @property
     def steps(self) -> int:
-        """How many steps its actors have."""
+        """The number of steps of its actors."""
         return sum(len(actor.steps) for actor in self.actors)
 
     def chance(self, *what: object) -> random.Random:

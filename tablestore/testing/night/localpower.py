@@ -26,7 +26,7 @@ _CUTS = 6
 
 @dataclass
 class Disk:
-    """What lasts of the files of this process: bytes by inode, names by the inode of their directory."""
+    """Knows what lasts of the files of this process: bytes by inode, names by the inode of their directory."""
 
     contents: dict[int, bytes] = field(default_factory=dict)
     names: dict[int, dict[str, int]] = field(default_factory=dict)

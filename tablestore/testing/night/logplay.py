@@ -51,7 +51,7 @@ Record = tuple[int, int, str | None]
 
 
 class Broker(Protocol):
-    """Where logs are."""
+    """Keeps logs."""
 
     silent: bool
     address: str
@@ -63,7 +63,7 @@ class Broker(Protocol):
 
 @dataclass(slots=True)
 class Truth:
-    """What is true of the table, and goes back with it when an older copy takes its place."""
+    """Holds what is true of the table, and goes back with it when an older copy takes its place."""
 
     incarnation: str
     # The snapshot that the log begins with.
@@ -75,7 +75,7 @@ class Truth:
         return Truth(self.incarnation, self.begins, dict(self.changes), dict(self.uuids))
 
     def told(self) -> Counter[Record]:
-        """What its log has to hold."""
+        """The records that its log has to hold."""
         return Counter(record for number, of_it in self.changes.items() if number >= self.begins for record in of_it)
 
 
@@ -317,7 +317,7 @@ class LogPlay:
         self.truth.begins, self.truth.incarnation = table.snapshots()[0].id if table.snapshots() else 1, _incarnation(table)
 
     def _check_too_large(self, table: ts.Table, error: TablestoreError) -> None:
-        """What comes before the row is in the log, the row is named, and there are two ways on."""
+        """Check that what comes before the row is in the log, the row is named, and there are two ways on."""
         held, told = self._in_log(table), self.truth.told()
         first = min(record[0] for record in told if len(record[2] or "") >= LARGE and record not in held)
         of_it = {key: text for number, key, text in told if number == first and text is not None}
@@ -345,7 +345,7 @@ class LogPlay:
         self._look()
 
     def _in_log(self, table: ts.Table) -> Counter[Record]:
-        """What a reader finds who knows nothing of tablestore."""
+        """The records that a reader finds who knows nothing of tablestore."""
         settings = table.change_log.settings
         log = open_log_store(settings)
         buckets = range(settings.partitions)
@@ -364,7 +364,7 @@ class LogPlay:
         return found
 
     def is_of_history(self, position: Position) -> bool:
-        """Whether what a position rests on is of the table's snapshots."""
+        """True if what a position rests on is of the table's snapshots."""
         place = position.place
         rests = {place.anchor: position.snapshot_uuid}
         if isinstance(place, LogPlace) and place.newest > place.anchor:
@@ -372,7 +372,7 @@ class LogPlay:
         return all(not number or self.truth.uuids.get(number) == uuid for number, uuid in rests.items())
 
     def is_log_of_another(self, table: ts.Table) -> bool:
-        """Whether the log holds another history than the table has by now, or was made anew since."""
+        """True if the log holds another history than the table has by now, or was made anew since."""
         return bool(self._in_log(table) - self.truth.told()) or self.truth.incarnation != _incarnation(table)
 
 
@@ -518,7 +518,7 @@ def _records(batch: RawRecords) -> Iterable[Record]:
 
 
 def _names(error: TablestoreError, texts: Mapping[int, str], size: int) -> bool:
-    """Whether it names the key of one of the rows that have ``size``."""
+    """True if it names the key of one of the rows that have ``size``."""
     return any(f'{{"id":{key}}}' in str(error) for key, text in texts.items() if len(text) >= size)
 
 

@@ -47,7 +47,7 @@ class _Witness(FaultyFileStore):
 
 @dataclass
 class Report:
-    """What happened in one schedule."""
+    """Counts and trace of one schedule."""
 
     seed: int
     outcomes: Counter[str] = field(default_factory=Counter)

@@ -176,7 +176,7 @@ def mingle(path: str, worker: int, steps: int, acks: str, barrier: Any) -> None:
 
 @contextmanager
 def suppress_expired() -> Iterator[None]:
-    """What others expire meanwhile may be missed."""
+    """Let what others expire meanwhile be missed."""
     try:
         yield
     except NotFoundError as error:

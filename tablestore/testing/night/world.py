@@ -57,7 +57,7 @@ class SkewedClock:
 
 @dataclass
 class Witness:
-    """What was published. ``operations``: who asked for the publish of a snapshot, by its uuid."""
+    """Takes note of what is published. ``operations``: who asked for the publish of a snapshot, by its uuid."""
 
     history: dict[Place, dict[str, Any]] = field(default_factory=dict)
     forks: dict[str, int] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class World:
 
     @property
     def has_real_times(self) -> bool:
-        """Whether files carry the time of this machine and not the life's."""
+        """True if files carry the time of this machine and not the life's."""
         return self.store in ("local", "own")
 
     @property

@@ -13,10 +13,10 @@ from tablestore.testing.night.document import rendered, written_into
 from tablestore.testing.night.fulldisk import FullFileStore
 from tablestore.testing.night.life import LifeFailed, live
 from tablestore.testing.night.lifeplan import LifePlan, draw_plan, without
+from tablestore.testing.night.onenight import Night
 from tablestore.testing.night.planted.commitbugs import BUGS
 from tablestore.testing.night.planted.hunting import bugs, hunt
 from tablestore.testing.night.powercut import VolatileFileStore
-from tablestore.testing.night.running import Night
 from tablestore.testing.night.scenarios import SCENARIOS, Scenario
 from tablestore.testing.night.shrinking import error_of, shrunk, write_test
 

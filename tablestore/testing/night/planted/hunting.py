@@ -27,7 +27,7 @@ OUT_OF_REACH: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunt:
-    """How a bug was looked for. ``scenario``: the one that failed; None if nothing did."""
+    """The result of looking for a bug. ``scenario``: the one that failed; None if nothing did."""
 
     bug: str
     scenario: str | None
