@@ -13,16 +13,17 @@ that the plan names.
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tablestore.errors import CommitOutcomeUnknown, StorageError, TablestoreError
+from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import TEMPORARY_PREFIX
 from tablestore.table.table import Table
-from tablestore.testing.files import CAPTURED, Faults, FaultyFileStore, FileCall, SimulatedCrash
-from tablestore.testing.night.lifeplan import ActorPlan, Step, Strike, fraction
-
-if TYPE_CHECKING:
-    from tablestore.testing.night.life import Life
+from tablestore.testing.files import CAPTURED, CapturedCall, Faults, FaultyFileStore, FileCall, SimulatedCrash
+from tablestore.testing.lab import Lab
+from tablestore.testing.night.lifeplan import ActorPlan, LifePlan, Step, Strike, fraction
+from tablestore.testing.night.world import World
+from tablestore.testing.scheduler import Scheduler
 
 # Steps that are begun again by the next process after a death, because they are to be done once.
 REPEATED = frozenset({"numbered", "messages", "consume"})
@@ -54,6 +55,48 @@ EXPECTED_KINDS = frozenset(
 FAULT_ERRORS = (StorageError,)
 
 
+class Surroundings(Protocol):
+    """The life that an actor is part of."""
+
+    plan: LifePlan
+    world: World
+    lab: Lab
+    scheduler: Scheduler
+    is_keyed: bool
+    has_new_columns: bool
+    named: dict[tuple[str, int, int], str]
+    effects: dict[str, Callable[[list[dict[str, Any]]], list[dict[str, Any]]]]
+    reads: list[tuple[str, int, list[dict[str, Any]]]]
+    changed: list[tuple[int, int, list[dict[str, Any]]]]
+    outcomes: Counter[str]
+    committing: set[str]
+    late: list[CapturedCall]
+
+    def clock_of(self, actor: ActorPlan) -> Any:
+        """The clock of an actor's host."""
+        ...
+
+    def heard(self, operation: str, snapshot: Snapshot | None, *, once: bool = False) -> None:
+        """An operation was acknowledged."""
+        ...
+
+    def refused(self, operation: str, act: str, error: TablestoreError) -> None:
+        """An operation ended with an error."""
+        ...
+
+    def in_doubt(self, operation: str, why: str) -> None:
+        """Nobody knows how an operation ended."""
+        ...
+
+    def leap(self) -> None:
+        """Let hours pass."""
+        ...
+
+    def cut_power(self) -> None:
+        """End all processes, and forget what was not synced."""
+        ...
+
+
 class ActorFileStore(FaultyFileStore):
     """The store of an actor's process, which says who publishes before it does."""
 
@@ -70,7 +113,7 @@ class ActorFileStore(FaultyFileStore):
 class Actor:
     """The processes of one actor, one after the other. ``memory``: what it keeps outside of its processes."""
 
-    life: "Life"
+    life: Surroundings
     plan: ActorPlan
     acts: Mapping[str, Callable[["Actor", Any], None]]
     operation: str = ""
