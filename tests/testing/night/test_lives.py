@@ -65,7 +65,6 @@ def test_a_few_lives_end_well(name: str) -> None:
         "take_every_occupant_for_another",
         "the_same_nonce_for_every_attempt",
         "drop_the_sync_of_manifests",
-        "clean_takes_young_files",
     ],
 )
 def test_a_planted_bug_is_found(bug: str) -> None:
