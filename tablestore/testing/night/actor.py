@@ -45,7 +45,16 @@ _KILLS = ("kill before", "kill after", "torn")
 # Kinds of refusals that may come of racing with others; anything else is a finding.
 EXPECTED_KINDS = frozenset(
     {
-        *("branch-exists", "clock-skew", "commit-timeout", "conflict", "data-file-gone", "discontinuity", "lock-timeout"),
+        *(
+            "branch-exists",
+            "clock-skew",
+            "commit-timeout",
+            "conflict",
+            "data-file-gone",
+            "discontinuity",
+            "files-gone",
+            "lock-timeout",
+        ),
         *("metadata-gone", "missing-columns", "moved-on", "no-space", "no-such-branch", "no-such-snapshot", "no-such-table"),
         *("no-such-tag", "not-a-fast-forward", "schema-changed", "snapshot-expired", "stale-plan", "tag-exists", "tag-in-use"),
         *("too-old",),
