@@ -13,7 +13,7 @@ BEGIN, END = "<!-- night: begin -->", "<!-- night: end -->"
 def rendered(night: Mapping[str, Any]) -> str:
     """The results as Markdown."""
     lines = [
-        f"{night['seconds'] / 3600:.1f} h (Python {night['python']}, {night['began'][:10]}, seed "
+        f"{_length(night['seconds'])} (Python {night['python']}, {night['began'][:10]}, seed "
         f"{night['seed']}): {night['lives']:,} lives, {night['faults']:,} faults, {night['kills']:,} kills, "
         f"{night['states']:,} states checked, {len(night['findings'])} findings; {night['faults_per_cpu_second']:,} faults and "
         f"{night['kills_per_cpu_second']:,} kills for each second of the processor.",
@@ -29,6 +29,10 @@ def rendered(night: Mapping[str, Any]) -> str:
             verbs[where.partition(" ")[0]] += count
     told = ", ".join(f"{verb} {count:,}" for verb, count in verbs.most_common(12))
     return "\n".join([*lines, "", f"Faults by verb: {told}."])
+
+
+def _length(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
 
 
 def written_into(page: str, text: str) -> str:
