@@ -18,7 +18,7 @@ from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Split
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.table.upkeep import compaction
-from tests.support.lab import COLUMNS, Lab
+from tablestore.testing.lab import COLUMNS, Lab
 
 _NAMES = count()
 OPTIONS = {"write-only": "true", "bucket": "5"}
