@@ -127,7 +127,7 @@ def _by_files(setting: Setting, tables: Mapping[int, Path]) -> None:
             "What does a plan cost by the number of files?",
             tables,
             "files",
-            partial(_plan, text=text),
+            partial(plan_anew, text=text),
         )
     for name, walk in WALKS.items():
         _measure(setting, name, "What does a walk over all files cost by their number?", tables, "files", partial(_walk, walk=walk))
@@ -167,7 +167,7 @@ def _by_dimensions(setting: Setting, space: Path) -> None:
         by_size = {size: every_size[size] for size in ((min(every_size), max(every_size)) if setting.quick else every_size)}
         tables = _built(setting, space, what, by_size)
         question = f"What does it cost by the number of {what}?"
-        planned = partial(_plan, text=FILTERS["one partition" if what != "buckets" else "one id"])
+        planned = partial(plan_anew, text=FILTERS["one partition" if what != "buckets" else "one id"])
         _measure(setting, f"plan by {what}", question, tables, what, planned)
         _measure(
             setting,
@@ -222,17 +222,17 @@ def _peers(setting: Setting, space: Path, path: Path) -> None:
     if not (workers or setting.peers):
         return
     opened = ts.open_catalog(str(path)).table(NAME)
-    files = _write_files(opened, space / "files.json")
+    files = write_files(opened, space / "files.json")
     for system, python in workers.items():
         setting.say(f"{system}: a table of {files:,} files")
-        _worker(python, system, "build", space / system, space / "files.json")
+        ask_worker(python, system, "build", space / system, space / "files.json")
     runs = 1 if setting.quick else SLOW_RUNS
     for name, question in QUESTIONS.items():
-        count = len(_plan_with(opened, FILTERS[name]).files)
-        cases = [Case(OURS, partial(_plan, path, text=FILTERS[name]))]
+        count = len(plan_with(opened, FILTERS[name]).files)
+        cases = [Case(OURS, partial(plan_anew, path, text=FILTERS[name]))]
         cases += [Case(peer.name, partial(peer.plan, Path(opened.location), question, count), runs) for peer in setting.peers]
         cases += [
-            Case(system, partial(_their_plan, python, system, space / system, question, count), runs)
+            Case(system, partial(plan_of_other, python, system, space / system, question, count), runs)
             for system, python in workers.items()
         ]
         result = Result(
@@ -245,7 +245,7 @@ def _peers(setting: Setting, space: Path, path: Path) -> None:
         setting.add(result)
 
 
-def _write_files(opened: ts.Table, path: Path) -> int:
+def write_files(opened: ts.Table, path: Path) -> int:
     """What others need to know of the live files, as JSON, one a line; how many there are."""
     context = opened.context
     partition_types = [field.type for field in context.schema.partition_fields]
@@ -275,7 +275,7 @@ def _answers(setting: Setting, name: str, case: Case) -> bool:
     return True
 
 
-def _worker(python: Path, *arguments: object) -> str:
+def ask_worker(python: Path, *arguments: object) -> str:
     worker = Path(__file__).with_name("plan_worker.py")
     done = subprocess.run([python, worker, *map(str, arguments)], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -283,8 +283,8 @@ def _worker(python: Path, *arguments: object) -> str:
     return done.stdout
 
 
-def _their_plan(python: Path, system: str, directory: Path, question: str, count: int) -> Sample:
-    answer = json.loads(_worker(python, system, "plan", directory, question))
+def plan_of_other(python: Path, system: str, directory: Path, question: str, count: int) -> Sample:
+    answer = json.loads(ask_worker(python, system, "plan", directory, question))
     if answer["files"] != count:
         raise WrongRows(f"expected a plan of {count} files, found {answer['files']}")
     return Sample(answer["wall"], answer["cpu"])
@@ -346,11 +346,11 @@ def _of_run(measured: _Compacted, size: int) -> str:
 
 def _compacted(size: int, path: Path) -> _Compacted:
     ts.open_catalog(str(path)).table(NAME).compact_manifests()
-    plan = partial(_plan_with, text=FILTERS["one partition"])
+    plan = partial(plan_with, text=FILTERS["one partition"])
     planned = plan(ts.open_catalog(str(path)).table(NAME))
     return _Compacted(
         size=size,
-        seconds=median(_plan(path, text=FILTERS["one partition"]).wall for _ in range(3)),
+        seconds=median(plan_anew(path, text=FILTERS["one partition"]).wall for _ in range(3)),
         requests=_counted(path, plan),
         manifests=planned.manifests_read,
         files=planned.file_count,
@@ -359,7 +359,7 @@ def _compacted(size: int, path: Path) -> _Compacted:
 
 
 def _requests(path: Path) -> dict[str, int]:
-    plans = {f"plan of {name}": _counted(path, partial(_plan_with, text=text)) for name, text in FILTERS.items()}
+    plans = {f"plan of {name}": _counted(path, partial(plan_with, text=text)) for name, text in FILTERS.items()}
     return {
         **plans,
         "commit of one file": _counted(path, lambda table: publish(table.context, [one_more_entry(table.context, Shape(files=1))])),
@@ -382,7 +382,7 @@ def _counted(path: Path, operation: Callable[[ts.Table], object]) -> int:
     return sum(call.op in _REQUESTS for call in faults.calls)
 
 
-def _plan_with(opened: ts.Table, text: str | None) -> ScanPlan:
+def plan_with(opened: ts.Table, text: str | None) -> ScanPlan:
     context = opened.context
     predicate = None if text is None else parse_filter(text, context.schema.fields)
     return plan_scan(context, context.snapshots.latest(), predicate)
@@ -400,10 +400,10 @@ def _metadata_bytes(path: Path) -> float:
     return float(sum(place.stat().st_size for place in places if place.exists()))
 
 
-def _plan(path: Path, text: str | None) -> Sample:
+def plan_anew(path: Path, text: str | None) -> Sample:
     opened = ts.open_catalog(str(path)).table(NAME)
     # With the names of the files, as others give them.
-    return stopwatch(lambda: _names(_plan_with(opened, text).splits))[0]
+    return stopwatch(lambda: _names(plan_with(opened, text).splits))[0]
 
 
 def _names(splits: Sequence[Split]) -> int:

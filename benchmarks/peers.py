@@ -29,14 +29,14 @@ class PeerFailed(Exception):
 
 def find_interpreter(name: Literal["pypaimon", "deltalake", "pyiceberg", "tpc"]) -> Path:
     """The interpreter that has another implementation, installed if it is not there yet. Raises PeerUnavailable."""
-    setup = _load_setup()
+    setup = load_setup()
     try:
         return Path(setup.ensure_environment(name))
     except setup.SetupError as error:
         raise PeerUnavailable(str(error)) from error
 
 
-def _load_setup() -> ModuleType:
+def load_setup() -> ModuleType:
     """The module that installs other implementations. Raises PeerUnavailable."""
     if not _SETUP.exists():
         raise PeerUnavailable(f"{_SETUP.name} is not part of this checkout")

@@ -23,6 +23,11 @@ def why_no_spark() -> str | None:
     """Why there can be no session; None if there can."""
     if missing := [name for name in ("pyspark", "pyspark_tablestore") if find_spec(name) is None]:
         return f"there is no {missing[0]}"
+    return why_no_java()
+
+
+def why_no_java() -> str | None:
+    """Why no Java machine can be started; None if one can."""
     home = os.environ.get("JAVA_HOME")
     if home and shutil.which("java", path=str(Path(home, "bin"))) is None:
         return f"JAVA_HOME is {home}, where there is no bin/java"

@@ -5,6 +5,8 @@
     .cache/interop/pypaimon            a virtual environment of its own (pypaimon pins another pyarrow)
     .cache/interop/tpc                 another one, with the DuckDB that has the data of TPC-H and TPC-DS
     .cache/interop/deltalake           another one, for the benchmarks; this and the next ones are made where they are asked for
+    .cache/interop/ducklake, spark-3.5, spark-4.0   others, for the comparison of the benchmarks
+    .cache/interop/jars/NAME           by Maven: what a table format brings to Spark (JARS)
     .cache/interop/ray, daft           others, with what tablestore needs
     .cache/interop/typecheckers        another one
     .cache/interop/paimonspark         another one with Spark, and beside it the jar of Paimon for it, by Maven (pom-spark.xml)
@@ -42,11 +44,28 @@ PINS = {
     "tpc": ("duckdb==1.4.4", "duckdb-ext-tpch==1.4.4.20260205", "duckdb-ext-tpcds==1.4.4.20260205"),
     "deltalake": ("deltalake==1.6.6", "pyarrow==26.0.1"),
     "pyiceberg": ("pyiceberg[sql-sqlite]==0.12.0", "pyarrow==26.0.1"),
+    # The extensions of a DuckDB come from a host of its own; these are the same files, for exactly this DuckDB.
+    "ducklake": (
+        "duckdb==1.4.4",
+        "duckdb-ext-ducklake==1.4.4.20260205",
+        "duckdb-ext-sqlite==1.4.4.20260205",
+        "pyarrow==26.0.1",
+        "numpy==2.4.6",
+    ),
+    "spark-3.5": ("pyspark==3.5.8", "pyarrow==26.0.1", "pandas==2.3.3", "setuptools==80.9.0"),
+    "spark-4.0": ("pyspark==4.0.5", "pyarrow==26.0.1", "pandas==2.3.3"),
     "ray": ("ray[data]==2.60.0", *_NEEDS),
     "daft": ("daft==0.7.26", *_NEEDS),
     "paimonspark": ("pyspark==3.5.8",),
     # basedpyright is pyright with a Node of its own.
     "typecheckers": ("mypy==2.4.1", "basedpyright==1.40.2", "pyarrow-stubs==20.0.0.20260819", "pandas-stubs==3.1.0.261029"),
+}
+# What a table format brings to Spark, the newest version first; the first one that Maven can resolve is taken.
+JARS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "paimon": (("org.apache.paimon:paimon-spark-3.5_2.12:1.4.2",), ("org.apache.paimon:paimon-spark-3.5:0.9.0",)),
+    "delta": (("io.delta:delta-spark_2.13:4.0.1", "io.delta:delta-storage:4.0.1"),),
+    "iceberg": (("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",),),
+    "hudi": (("org.apache.hudi:hudi-spark3.5-bundle_2.12:1.1.1",),),
 }
 COMMAND = "python tests/interop/setup_oracles.py"
 
@@ -126,6 +145,42 @@ def ensure_environment(name: str, say: Say = print) -> Path:
         _run(install, f"'pip install {' '.join(pins)}' fails")
         stamp.write_text(json.dumps(wanted))
     return python
+
+
+def ensure_jars(name: str, say: Say = print) -> tuple[list[Path], list[str]]:
+    """The jars of one of ``JARS``, fetched if needed, and why newer versions were passed over."""
+    home = CACHE / "jars" / name
+    wanted = json.loads(json.dumps(JARS[name]))
+    with _lock(f"jars-{name}"):
+        stamp = CACHE / "jars" / f"{name}.stamp"
+        stamped = _read_stamp(stamp)
+        jars = sorted(home.glob("*.jar"))
+        if stamped.get("wanted") == wanted and jars and stamped.get("jars") == [path.name for path in jars]:
+            return jars, [str(reason) for reason in stamped.get("passed_over", ())]  # type: ignore[attr-defined]
+        if not shutil.which("mvn"):
+            raise SetupError("no mvn here to fetch the jars of Spark's table formats; install Maven")
+        reasons: list[str] = []
+        for artifacts in JARS[name]:
+            say(f"fetching {', '.join(artifacts)}")
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir(parents=True)
+            try:
+                for artifact in artifacts:
+                    _fetch_jar(artifact, home)
+            except SetupError as error:
+                reasons.append(str(error))
+                continue
+            jars = sorted(home.glob("*.jar"))
+            stamp.write_text(json.dumps({"wanted": wanted, "jars": [path.name for path in jars], "passed_over": reasons}))
+            return jars, reasons
+        raise SetupError("; ".join(reasons))
+
+
+def _fetch_jar(artifact: str, home: Path) -> None:
+    for goal in (f"dependency:get -Dartifact={artifact} -Dtransitive=false", f"dependency:copy -Dartifact={artifact} -DoutputDirectory={home}"):
+        result = subprocess.run(["mvn", "--quiet", "--batch-mode", *goal.split()], capture_output=True, text=True, timeout=600, check=False)
+        if result.returncode != 0:
+            raise SetupError(f"Maven cannot resolve {artifact}")
 
 
 # ---- Java ----------------------------------------------------------------------------------------------------------
