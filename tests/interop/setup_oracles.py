@@ -42,8 +42,8 @@ PINS = {
     "pypaimon": ("pypaimon==2.1.0", "pypaimon-rust==0.4.0"),
     # The extensions are for exactly this DuckDB.
     "tpc": ("duckdb==1.4.4", "duckdb-ext-tpch==1.4.4.20260205", "duckdb-ext-tpcds==1.4.4.20260205"),
-    "deltalake": ("deltalake==1.6.6", "pyarrow==26.0.1"),
-    "pyiceberg": ("pyiceberg[sql-sqlite]==0.12.0", "pyarrow==26.0.1"),
+    "deltalake": ("deltalake==1.6.6", "pyarrow==26.0.1", "numpy==2.4.6"),
+    "pyiceberg": ("pyiceberg[sql-sqlite]==0.12.0", "pyarrow==26.0.1", "numpy==2.4.6"),
     # The extensions of a DuckDB come from a host of its own; these are the same files, for exactly this DuckDB.
     "ducklake": (
         "duckdb==1.4.4",
