@@ -1,5 +1,8 @@
-"""``python -m benchmarks``: see ``--help``."""
+"""``python -m benchmarks SUITE`` asks questions of tablestore itself (see ``--help``); ``run``, ``compare`` and ``results`` measure it
+beside other table stores (see ``run --help``).
+"""
 
+import sys
 import tempfile
 from contextlib import ExitStack
 from enum import StrEnum
@@ -36,6 +39,7 @@ from benchmarks import (
     functionsbeside,
     millionfiles,
 )
+from benchmarks.comparison import commands
 from benchmarks.measure import machine, pin_to_one_core
 from benchmarks.peers import Peer, PeerFailed, PeerUnavailable, find_interpreter
 from benchmarks.report import Report
@@ -95,7 +99,10 @@ def main(
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.")] = None,
     directory: Annotated[Path | None, typer.Option(help="Where the tables are made; a temporary directory if not given.")] = None,
 ) -> None:
-    """Measure tablestore next to pyarrow and peers, all on one core, and print medians, ratios and bars."""
+    """Measure tablestore next to pyarrow and peers, all on one core, and print medians, ratios and bars.
+
+    `run`, `compare` and `results` instead of a suite measure it beside other table stores: see `run --help`.
+    """
     if quick:
         rows, repeats = min(rows, 100_000), min(repeats, 2)
     core = pin_to_one_core()
@@ -197,4 +204,8 @@ def _find(name: Literal["deltalake", "pyiceberg"], report: Report) -> Path | Non
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    # A suite is an argument and not a command, as it was before there were commands.
+    if len(sys.argv) > 1 and sys.argv[1] in commands.NAMES:
+        commands.app()
+    else:
+        typer.run(main)
