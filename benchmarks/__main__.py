@@ -1,5 +1,6 @@
-"""``python -m benchmarks SUITE`` asks questions of tablestore itself (see ``--help``); ``run``, ``compare`` and ``results`` measure it
-beside other table stores (see ``run --help``).
+"""``python -m benchmarks SUITE`` asks questions of tablestore itself (see ``--help``).
+
+``run``, ``compare`` and ``results`` in place of a suite measure it beside other table stores (see ``run --help``).
 """
 
 import sys

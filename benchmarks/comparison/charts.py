@@ -1,4 +1,7 @@
-"""Draws a suite as a picture that is readable in grey: hatches and markers tell systems apart, and a text tells the same in words."""
+"""Draws a suite as a picture that is readable in grey, and says the same in words.
+
+Hatches and markers tell systems apart, colours do not.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +41,9 @@ def draw(results: Results, suite: Suite, family: Family, path: Path) -> str | No
     lines = suite.axis is not None and len(_places(results, suite, family)) > 1
     height = 3.2 if lines else 0.6 + 0.3 * max(len(rank(results, suite, family, case)) for case in cases)
     figure, axes = plt.subplots(len(cases), 1, figsize=(7.5, height * len(cases) + 0.4), squeeze=False, layout="constrained")
-    names = sorted({one.system for one in results.measurements if one.suite == suite.name and one.family == family}, key=_order(family))
+    names = sorted(
+        {one.system for one in results.measurements if one.suite == suite.name and one.family == family}, key=_order(family)
+    )
     for case, axis in zip(cases, axes[:, 0], strict=True):
         (_lines if lines else _bars)(axis, results, suite, family, case, names)
         axis.set_title(case, fontsize=10, loc="left")

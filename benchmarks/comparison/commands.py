@@ -54,9 +54,7 @@ def run(
     }
     with tempfile.TemporaryDirectory(prefix="tablestore-comparison-", dir=directory, ignore_cleanup_errors=True) as work:
         try:
-            run_suites(
-                suites, specs, sizes, folder=folder, work=Path(work).resolve(), seed=_SEED, surroundings=(about, settings)
-            )
+            run_suites(suites, specs, sizes, folder=folder, work=Path(work).resolve(), seed=_SEED, surroundings=(about, settings))
         except KeyboardInterrupt:
             folder.cut("what came after it was stopped by hand")
             print("stopped: what was measured so far is kept", file=sys.stderr)

@@ -1,8 +1,8 @@
 """Keeps measurements: one line of JSON as soon as it is taken, so that a run that is cut short keeps what it has.
 
-    results.jsonl   a line a measurement, appended
-    results.json    machine, versions, settings, notes and all measurements
-    results.md      the same for people; charts/*.svg
+results.jsonl   a line a measurement, appended
+results.json    machine, versions, settings, notes and all measurements
+results.md      the same for people; charts/*.svg
 """
 
 import json

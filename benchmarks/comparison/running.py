@@ -63,7 +63,13 @@ class Teller(AbstractContextManager["Teller"]):
     def __enter__(self) -> "Teller":
         self._begun = time.monotonic()
         if self.console.is_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+            )
             self._progress = Progress(*columns, console=self.console)
             self._progress.start()
             self._task = self._progress.add_task("", total=self.total)
@@ -161,4 +167,3 @@ def run_suites(
             folder.cut(left)
         finally:
             session.close()
-

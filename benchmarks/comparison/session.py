@@ -206,9 +206,7 @@ class Session:
             return
         self._said.add((case, name, error.status))
         self.record(
-            Measurement(
-                suite=self.suite, case=case, system=name, family=self.family, at=at, status=error.status, why=str(error)
-            )
+            Measurement(suite=self.suite, case=case, system=name, family=self.family, at=at, status=error.status, why=str(error))
         )
 
     def leave(self, installed: Installed) -> None:

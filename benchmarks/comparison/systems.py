@@ -51,7 +51,7 @@ def spec_list() -> Sequence[SystemSpec]:
             name=FLOOR["python"],
             family="python",
             module="plain_parquet",
-            note="a floor, not a table: no keys, no snapshots, no fsync; the rows that a query needs lie in files that hold nothing else",
+            note="a floor, not a table: no keys, no snapshots; nothing is synced to the disk",
         ),
         SystemSpec(
             name=OURS["python"],
@@ -98,7 +98,9 @@ def spec_list() -> Sequence[SystemSpec]:
             settings={"catalog": "duckdb"},
             note="the catalog is a DuckDB file, SQLite where several processes write; keys are not declared: it has none",
         ),
-        SystemSpec(name=FLOOR["spark"], family="spark", module="spark_parquet", environment="spark-4.0", note="a floor, not a table"),
+        SystemSpec(
+            name=FLOOR["spark"], family="spark", module="spark_parquet", environment="spark-4.0", note="a floor, not a table"
+        ),
         SystemSpec(
             name=OURS["spark"],
             family="spark",
@@ -150,23 +152,22 @@ def install(spec: SystemSpec) -> Installed:
 
         if (why := why_no_spark()) is not None:
             raise PeerUnavailable(why)
-    setup = load_setup() if spec.environment or spec.jars else None
-    try:
-        if setup is not None and spec.environment:
-            python = Path(setup.ensure_environment(spec.environment, _say))
-        if setup is not None and spec.jars:
-            jars, passed_over = setup.ensure_jars(spec.jars, _say)
-            settings["jars"] = [str(path) for path in jars]
-            note = "; ".join([text for text in (note, *(f"an older version: {reason}" for reason in passed_over)) if text])
-    except setup.SetupError if setup is not None else PeerUnavailable as error:
-        raise PeerUnavailable(str(error)) from error
+    if spec.environment or spec.jars:
+        setup = load_setup()
+        try:
+            if spec.environment:
+                python = Path(setup.ensure_environment(spec.environment, _say))
+            if spec.jars:
+                jars, passed_over = setup.ensure_jars(spec.jars, _say)
+                settings["jars"] = [str(path) for path in jars]
+                note = "; ".join([text for text in (note, *(f"an older version: {reason}" for reason in passed_over)) if text])
+        except setup.SetupError as error:
+            raise PeerUnavailable(str(error)) from error
     return Installed(spec=spec, python=python, settings=settings, note=note)
 
 
 def _say(step: str) -> None:
     print(step, file=sys.stderr, flush=True)
-
-
 
 
 def settings_text(installed: Installed) -> str:

@@ -114,9 +114,8 @@ def core_table(results: Results, family: Family) -> list[str]:
     """Processor seconds a second: how many cores each system keeps busy."""
     shares: dict[str, dict[str, list[float]]] = {}
     for one in results.measurements:
-        if one.suite in _CORES_OF and one.family == family and one.status == "ok" and one.values.get("seconds"):
-            if "cpu" in one.values:
-                shares.setdefault(one.system, {}).setdefault(one.suite, []).append(one.values["cpu"] / one.values["seconds"])
+        if one.suite in _CORES_OF and one.family == family and one.status == "ok" and {"seconds", "cpu"} <= one.values.keys():
+            shares.setdefault(one.system, {}).setdefault(one.suite, []).append(one.values["cpu"] / one.values["seconds"])
     if not shares:
         return []
     lines = ["| | " + " | ".join(_CORES_OF) + " |", "|---|" + "---:|" * len(_CORES_OF)]

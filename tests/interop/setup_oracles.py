@@ -156,10 +156,11 @@ def ensure_jars(name: str, say: Say = print) -> tuple[list[Path], list[str]]:
         stamped = _read_stamp(stamp)
         jars = sorted(home.glob("*.jar"))
         if stamped.get("wanted") == wanted and jars and stamped.get("jars") == [path.name for path in jars]:
-            return jars, [str(reason) for reason in stamped.get("passed_over", ())]  # type: ignore[attr-defined]
+            reasons = stamped.get("passed_over")
+            return jars, [str(reason) for reason in reasons] if isinstance(reasons, list) else []
         if not shutil.which("mvn"):
             raise SetupError("no mvn here to fetch the jars of Spark's table formats; install Maven")
-        reasons: list[str] = []
+        refused: list[str] = []
         for artifacts in JARS[name]:
             say(f"fetching {', '.join(artifacts)}")
             shutil.rmtree(home, ignore_errors=True)
@@ -168,17 +169,18 @@ def ensure_jars(name: str, say: Say = print) -> tuple[list[Path], list[str]]:
                 for artifact in artifacts:
                     _fetch_jar(artifact, home)
             except SetupError as error:
-                reasons.append(str(error))
+                refused.append(str(error))
                 continue
             jars = sorted(home.glob("*.jar"))
-            stamp.write_text(json.dumps({"wanted": wanted, "jars": [path.name for path in jars], "passed_over": reasons}))
-            return jars, reasons
-        raise SetupError("; ".join(reasons))
+            stamp.write_text(json.dumps({"wanted": wanted, "jars": [path.name for path in jars], "passed_over": refused}))
+            return jars, refused
+        raise SetupError("; ".join(refused))
 
 
 def _fetch_jar(artifact: str, home: Path) -> None:
-    for goal in (f"dependency:get -Dartifact={artifact} -Dtransitive=false", f"dependency:copy -Dartifact={artifact} -DoutputDirectory={home}"):
-        result = subprocess.run(["mvn", "--quiet", "--batch-mode", *goal.split()], capture_output=True, text=True, timeout=600, check=False)
+    for goal in (("dependency:get", "-Dtransitive=false"), ("dependency:copy", f"-DoutputDirectory={home}")):
+        command = ["mvn", "--quiet", "--batch-mode", *goal, f"-Dartifact={artifact}"]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         if result.returncode != 0:
             raise SetupError(f"Maven cannot resolve {artifact}")
 

@@ -13,7 +13,7 @@ _ROWS = 1_000
 
 def _run(session: Session) -> None:
     for rows in (session.sizes.memory_rows, 10 * session.sizes.memory_rows):
-        path, base = session.rows.base(rows)
+        path, _ = session.rows.base(rows)
         changed, _ = session.rows.commit(980, rows=min(_ROWS, rows), live=rows, keys="uniform")
         table = f"memory{rows}"
         for installed in session.taking_part():

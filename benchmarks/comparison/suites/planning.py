@@ -1,6 +1,7 @@
-"""Plans reads of tables that name many files. The tables have no rows: bench_scale builds them."""
+"""Plans reads of tables that name many files. The tables have no rows: ``bench_scale`` builds them, and asks the others."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import tablestore as ts
@@ -9,77 +10,68 @@ from benchmarks.comparison.process import Unanswered
 from benchmarks.comparison.record import Measurement
 from benchmarks.comparison.session import Session
 from benchmarks.comparison.suites.suite import Suite
-from benchmarks.comparison.systems import Installed
+from benchmarks.comparison.systems import OURS, Installed
 from benchmarks.measure import Sample, WrongRows
 from benchmarks.peers import Mode, Peer, PeerFailed
 from benchmarks.scaletables import NAME, Shape, build
 
 _SEED = 7
+_WITH_LOGS = ("deltalake", "pyiceberg")
 _PAIMON: dict[str, Mode] = {"pypaimon": "pure", "pypaimon native": "native"}
 
 
 def _run(session: Session) -> None:
-    here = {installed.spec.name: installed for installed in session.taking_part()}
     for files in session.sizes.plan_files:
         space = session.directory / f"planning-{files}"
         session.listener.step(f"tablestore: a table of {files:,} files")
-        path = space / "tablestore"
-        build(path, Shape(files=files), _SEED)
-        opened = ts.open_catalog(str(path)).table(NAME)
+        build(space / "tablestore", Shape(files=files), _SEED)
+        opened = ts.open_catalog(str(space / "tablestore")).table(NAME)
         bench_scale.write_files(opened, space / "files.json")
-        for name in ("deltalake", "pyiceberg"):
-            if name in here and session.is_in(here[name]):
-                session.listener.step(f"{name}: a table of {files:,} files")
+        for installed in session.taking_part():
+            if installed.spec.name in _WITH_LOGS:
+                session.listener.step(f"{installed.spec.name}: a table of {files:,} files")
                 try:
-                    bench_scale.ask_worker(here[name].python, name, "build", space / name, space / "files.json")
+                    name = installed.spec.name
+                    bench_scale.ask_worker(installed.python, name, "build", space / name, space / "files.json")
                 except WrongRows as error:
-                    session.refuse(here[name], "one id", Unanswered("failed", str(error)), at=files)
-        for question, text in bench_scale.QUESTIONS.items():
-            count = len(bench_scale.plan_with(opened, bench_scale.FILTERS[question]).files)
-            ways: dict[str, Callable[[], Sample]] = {
-                "tablestore": lambda question=question: bench_scale.plan_anew(path, text=bench_scale.FILTERS[question])
-            }
-            for name in ("deltalake", "pyiceberg"):
-                if name in here:
-                    python = here[name].python
-                    ways[name] = lambda name=name, python=python, text=text, count=count: bench_scale.plan_of_other(
-                        python, name, space / name, text, count
-                    )
-            for name, mode in _PAIMON.items():
-                if name in here:
-                    ways[name] = lambda mode=mode, python=here[name].python, text=text, count=count: _paimon(
-                        python, mode, opened, text, count
-                    )
-            for name, way in ways.items():
-                if name not in here:
-                    continue
-                for _ in range(1 if name.startswith("pypaimon") else session.sizes.rounds):
-                    if session.is_in(here[name]):
-                        _measure(session, here[name], question, files, way)
+                    session.refuse(installed, "one id", Unanswered("failed", str(error)), at=files)
+        for question in bench_scale.QUESTIONS:
+            for _ in range(session.sizes.rounds):
+                for installed in session.taking_part():
+                    plan = _planner(installed, question, opened, space)
+                    if plan is not None:
+                        _measure(session, installed, question, files, plan)
 
 
-def _measure(session: Session, installed: Installed, question: str, files: int, way: Callable[[], Sample]) -> None:
+def _planner(installed: Installed, question: str, opened: ts.Table, space: Path) -> Callable[[], Sample] | None:
+    """What plans, by a system that opens its table anew; None if a system has no such table here."""
+    name, text = installed.spec.name, bench_scale.QUESTIONS[question]
+    if name == OURS["python"]:
+        return partial(bench_scale.plan_anew, space / "tablestore", bench_scale.FILTERS[question])
+    count = len(bench_scale.plan_with(opened, bench_scale.FILTERS[question]).files)
+    if name in _WITH_LOGS:
+        return partial(bench_scale.plan_of_other, installed.python, name, space / name, text, count)
+    if name in _PAIMON:
+        # It plans our table.
+        return partial(_plan_of_paimon, installed.python, _PAIMON[name], Path(opened.location), text, count)
+    return None
+
+
+def _plan_of_paimon(python: Path, mode: Mode, path: Path, question: str, count: int) -> Sample:
+    with Peer(python, mode) as peer:
+        return peer.plan(path, question, count)
+
+
+def _measure(session: Session, installed: Installed, question: str, files: int, plan: Callable[[], Sample]) -> None:
     session.listener.step(f"{installed.spec.name}: plan of {question} ({files:,} files)")
     try:
-        sample = way()
+        sample = plan()
     except (WrongRows, PeerFailed) as error:
         session.refuse(installed, question, Unanswered("failed", str(error)[-800:]), at=files)
         return
-    session.record(
-        Measurement(
-            suite=session.suite,
-            case=question,
-            system=installed.spec.name,
-            family=session.family,
-            at=files,
-            values={"seconds": sample.wall, "cpu": sample.cpu},
-        )
-    )
-
-
-def _paimon(python: Path, mode: Mode, opened: ts.Table, text: str, count: int) -> Sample:
-    with Peer(python, mode) as peer:
-        return peer.plan(Path(opened.location), text, count)
+    values = {"seconds": sample.wall, "cpu": sample.cpu}
+    name = installed.spec.name
+    session.record(Measurement(suite=session.suite, case=question, system=name, family=session.family, at=files, values=values))
 
 
 SUITE = Suite(

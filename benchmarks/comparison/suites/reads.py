@@ -48,8 +48,8 @@ def _read(session: Session, number: int, expected: Expected) -> None:
 SUITE = Suite(
     name="reads",
     title="Reads after upserts",
-    question="How long does it take to read two columns of all rows after 1 to 20 upserts of 1 % each, with nothing compacted but by "
-    "the writers themselves?",
+    question="How long does it take to read two columns of all rows after 1 to 20 upserts of 1 % each? Nothing is compacted but by "
+    "writers that do so by themselves.",
     run=_run,
     families=("python", "spark"),
     axis="upserts",

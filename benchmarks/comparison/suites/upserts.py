@@ -29,9 +29,7 @@ def _upsert(session: Session, keys: Keys) -> None:
         expected.put(rows, number)
         for installed in session.taking_part():
             session.do(installed, case, "load", name="changed", path=str(path))
-            answer = session.take(
-                installed, case, "upsert", at=number, more={"rows": rows.num_rows}, table=table, rows="changed"
-            )
+            answer = session.take(installed, case, "upsert", at=number, more={"rows": rows.num_rows}, table=table, rows="changed")
             if answer is None:
                 session.leave(installed)
     for installed in session.taking_part():

@@ -52,7 +52,9 @@ class Deltalake(System):
     def changes(self, table: str, mark: Any) -> pa.Table:
         found = pa.table(self._open(table).load_cdf(starting_version=mark + 1))
         # Texts come as views, of which Arrow compares few.
-        schema = pa.schema([field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in found.schema])
+        schema = pa.schema(
+            [field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in found.schema]
+        )
         found = found.cast(schema)
         return found.filter(pc.is_in(found["_change_type"], pa.array(["insert", "update_postimage"])))
 

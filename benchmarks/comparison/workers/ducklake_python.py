@@ -31,7 +31,9 @@ class DuckLake(System):
             self._con.execute("SET ducklake_max_retry_count = 100")
 
     def versions(self) -> dict[str, str]:
-        extension = self._con.execute("SELECT extension_version FROM duckdb_extensions() WHERE extension_name = 'ducklake'").fetchone()
+        extension = self._con.execute(
+            "SELECT extension_version FROM duckdb_extensions() WHERE extension_name = 'ducklake'"
+        ).fetchone()
         return {**super().versions(), "ducklake": extension[0] if extension else "?"}
 
     def location(self, table: str) -> str:
@@ -74,10 +76,8 @@ class DuckLake(System):
         return self._snapshot()
 
     def changes(self, table: str, mark: Any) -> pa.Table:
-        kinds = "('insert', 'update_postimage')"
-        return self._arrow(
-            f"SELECT * FROM ducklake_table_changes('lake', 'main', '{table}', {mark + 1}, {self._snapshot()}) WHERE change_type IN {kinds}"
-        )
+        changes = f"ducklake_table_changes('lake', 'main', '{table}', {mark + 1}, {self._snapshot()})"
+        return self._arrow(f"SELECT * FROM {changes} WHERE change_type IN ('insert', 'update_postimage')")
 
     def close(self) -> None:
         self._con.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import EqualTo, In
 from pyiceberg.table import Table
 from system import Cannot, Conflict, System
@@ -20,10 +20,7 @@ class Pyiceberg(System):
     def create(self, table: str, schema: pa.Schema, *, changes: bool) -> None:
         if changes:
             raise Cannot("changes since a snapshot")
-        try:
-            self._catalog().create_namespace("bench")
-        except NamespaceAlreadyExistsError:
-            pass
+        self._catalog().create_namespace_if_not_exists("bench")
         self._catalog().create_table(f"bench.{table}", schema=schema)
 
     def location(self, table: str) -> str:

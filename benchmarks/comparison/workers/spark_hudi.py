@@ -38,7 +38,9 @@ class SparkHudi(SparkSystem):
             "hoodie.bucket.index.num.buckets": _BUCKETS,
             "hoodie.bucket.index.hash.field": "id",
         }
-        return f"USING hudi TBLPROPERTIES ({', '.join(f'{chr(39)}{k}{chr(39)} = {chr(39)}{v}{chr(39)}' for k, v in options.items())})"
+        return (
+            f"USING hudi TBLPROPERTIES ({', '.join(f'{chr(39)}{k}{chr(39)} = {chr(39)}{v}{chr(39)}' for k, v in options.items())})"
+        )
 
     def append(self, table: str, rows: Rows) -> None:
         self._write(table, rows, "bulk_insert")

@@ -80,7 +80,7 @@ class Worker:
         return {"bytes": sum(path.stat().st_size for path in files), "files": len(files)}
 
     def do_commits(self, table: str, rows: str, begin: float, seconds: float) -> Any:
-        """Appends ten rows again and again from ``begin`` (the clock on the wall) on; how often, and how many commits lost a race."""
+        """Appends ten rows again and again from ``begin`` (Unix seconds) on: the commits, and how many of them lost a race."""
         wanted = self._rows[rows]
         size, landed, lost = 10, 0, 0
         time.sleep(max(begin - time.time(), 0.0))
