@@ -31,23 +31,25 @@ class Sizes:
     call_s: float
     system_s: float
     run_s: float
+    is_full: bool = True
 
 
 QUICK = Sizes(
     load_rows=200_000,
     table_rows=200_000,
     commit_rows=2_000,
-    commits=5,
+    commits=4,
     rounds=2,
-    read_after=(1, 5),
+    read_after=(1, 3),
     lookups=3,
     processes=(1, 4),
     commit_s=1.0,
     plan_files=(1_000,),
     memory_rows=50_000,
-    call_s=15.0,
-    system_s=6.0,
-    run_s=285.0,
+    call_s=20.0,
+    system_s=12.0,
+    run_s=290.0,
+    is_full=False,
 )
 FULL = Sizes(
     load_rows=5_000_000,

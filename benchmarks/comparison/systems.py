@@ -51,28 +51,29 @@ def spec_list() -> Sequence[SystemSpec]:
             name=FLOOR["python"],
             family="python",
             module="plain_parquet",
-            note="a floor, not a table: no keys, no snapshots; nothing is synced to the disk",
+            note="a floor, not a table: no keys, no snapshots",
         ),
         SystemSpec(
             name=OURS["python"],
             family="python",
             module="tablestore_python",
             settings={"bucket": BUCKETS},
-            note="writers compact small runs, as they do unless told not to",
+            note="writers compact small runs, as they do unless told not to; a commit syncs its files to the disk (13 calls)",
         ),
         SystemSpec(
             name="deltalake",
             family="python",
             module="deltalake_python",
             environment="deltalake",
-            note="merges rewrite the files that they touch; the feed of changes is on only where changes are read",
+            note="merges rewrite the files that they touch; the feed of changes is on only where changes are read; a commit syncs nothing to the "
+            "disk",
         ),
         SystemSpec(
             name="pyiceberg",
             family="python",
             module="pyiceberg_python",
             environment="pyiceberg",
-            note="the catalog is SQLite; upserts rewrite the files that they touch",
+            note="the catalog is SQLite; upserts rewrite the files that they touch; a commit syncs nothing to the disk",
         ),
         SystemSpec(
             name="pypaimon",
@@ -80,7 +81,7 @@ def spec_list() -> Sequence[SystemSpec]:
             module="pypaimon_python",
             environment="pypaimon",
             settings={"native": False, "options": paimon},
-            note="in Python alone; it never compacts",
+            note="in Python alone; it never compacts; a commit syncs nothing to the disk",
         ),
         SystemSpec(
             name="pypaimon native",
@@ -88,7 +89,7 @@ def spec_list() -> Sequence[SystemSpec]:
             module="pypaimon_python",
             environment="pypaimon",
             settings={"native": True, "options": paimon},
-            note="with read.native.enabled and write.native.enabled; it never compacts",
+            note="with read.native.enabled and write.native.enabled; it never compacts; a commit syncs twice",
         ),
         SystemSpec(
             name="DuckLake",
@@ -96,7 +97,7 @@ def spec_list() -> Sequence[SystemSpec]:
             module="ducklake_python",
             environment="ducklake",
             settings={"catalog": "duckdb"},
-            note="the catalog is a DuckDB file, SQLite where several processes write; keys are not declared: it has none",
+            note="the catalog is a DuckDB file, SQLite where several processes write; it has no keys; a commit syncs nothing to the disk",
         ),
         SystemSpec(
             name=FLOOR["spark"], family="spark", module="spark_parquet", environment="spark-4.0", note="a floor, not a table"

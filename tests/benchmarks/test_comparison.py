@@ -39,6 +39,7 @@ TINY = replace(
     call_s=120.0,
     system_s=600.0,
     run_s=600.0,
+    is_full=True,
 )
 IN_PYTHON = (FLOOR["python"], OURS["python"])
 

@@ -8,7 +8,8 @@ _KEYS: tuple[Keys, ...] = ("uniform", "zipf")
 
 
 def _run(session: Session) -> None:
-    for keys in _KEYS:
+    # Spark's first statements are slow, and a quick run has few: one kind of keys has to do.
+    for keys in _KEYS if session.family == "python" or session.sizes.is_full else _KEYS[:1]:
         _upsert(session, keys)
 
 
@@ -34,8 +35,8 @@ def _upsert(session: Session, keys: Keys) -> None:
                 session.leave(installed)
     for installed in session.taking_part():
         session.verify(installed, case, table, expected.sums())
-    if keys != _KEYS[-1]:
-        session.begin(session.suite, session.family)
+    # Whoever was out of time may take part in the next kind.
+    session.begin(session.suite, session.family)
 
 
 SUITE = Suite(
