@@ -65,15 +65,14 @@ def spec_list() -> Sequence[SystemSpec]:
             family="python",
             module="deltalake_python",
             environment="deltalake",
-            note="merges rewrite the files that they touch; the feed of changes is on only where changes are read; a commit syncs nothing to the "
-            "disk",
+            note="merges rewrite the files that they touch; changes are fed only where they are read; a commit syncs nothing",
         ),
         SystemSpec(
             name="pyiceberg",
             family="python",
             module="pyiceberg_python",
             environment="pyiceberg",
-            note="the catalog is SQLite; upserts rewrite the files that they touch; a commit syncs nothing to the disk",
+            note="the catalog is SQLite; upserts rewrite the files that they touch; a commit syncs nothing",
         ),
         SystemSpec(
             name="pypaimon",
@@ -81,7 +80,7 @@ def spec_list() -> Sequence[SystemSpec]:
             module="pypaimon_python",
             environment="pypaimon",
             settings={"native": False, "options": paimon},
-            note="in Python alone; it never compacts; a commit syncs nothing to the disk",
+            note="in Python alone; it never compacts; a commit syncs nothing",
         ),
         SystemSpec(
             name="pypaimon native",
@@ -97,7 +96,7 @@ def spec_list() -> Sequence[SystemSpec]:
             module="ducklake_python",
             environment="ducklake",
             settings={"catalog": "duckdb"},
-            note="the catalog is a DuckDB file, SQLite where several processes write; it has no keys; a commit syncs nothing to the disk",
+            note="the catalog is a DuckDB file, SQLite where several processes write; no keys; a commit syncs nothing",
         ),
         SystemSpec(
             name=FLOOR["spark"], family="spark", module="spark_parquet", environment="spark-4.0", note="a floor, not a table"

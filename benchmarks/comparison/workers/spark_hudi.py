@@ -52,8 +52,10 @@ class SparkHudi(SparkSystem):
         return self.spark.read.format("hudi").load(self.location(table))
 
     def compact(self, table: str) -> None:
-        self.spark.sql(f"CALL run_compaction(op => 'schedule', path => '{self.location(table)}')").collect()
-        self.spark.sql(f"CALL run_compaction(op => 'run', path => '{self.location(table)}')").collect()
+        # By itself it compacts after five commits.
+        where = f"path => '{self.location(table)}', options => 'hoodie.compact.inline.max.delta.commits=1'"
+        for step in ("schedule", "run"):
+            self.spark.sql(f"CALL run_compaction(op => '{step}', {where})").collect()
 
     def _write(self, table: str, rows: Rows, operation: str) -> None:
         options = {
