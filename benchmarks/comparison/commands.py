@@ -29,12 +29,18 @@ def run(
     system: Annotated[list[str] | None, typer.Option(help="A system by its name; all if none.")] = None,
     quick: Annotated[bool, typer.Option(help="Small tables and few rounds: under five minutes on two cores.")] = False,
     python_only: Annotated[bool, typer.Option("--python-only", help="Leave Spark out.")] = False,
+    spark_only: Annotated[bool, typer.Option("--spark-only", help="Leave out what does not run in Spark.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Add to what the folder has of an earlier run.")] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The folder of the results.")] = None,
     directory: Annotated[Path | None, typer.Option(help="Where the tables are made; a temporary directory if not given.")] = None,
 ) -> None:
     """Measure tablestore beside other table stores, and keep the results in a folder."""
     sizes = QUICK if quick else FULL
-    specs = [spec for spec in spec_list() if not (python_only and spec.family == "spark")]
+    specs = [
+        spec
+        for spec in spec_list()
+        if not (python_only and spec.family == "spark") and not (spark_only and spec.family == "python")
+    ]
     try:
         suites = pick_suites(suite or [])
         if unknown := sorted(set(system or []) - {spec.name for spec in specs}):
@@ -43,7 +49,7 @@ def run(
         raise typer.BadParameter(str(error)) from error
     specs = [spec for spec in specs if not system or spec.name in system]
     now = datetime.now(UTC)
-    folder = ResultFolder(out or Path("benchmarks", "results", now.strftime("%Y-%m-%dT%H%M%S")))
+    folder = ResultFolder(out or Path("benchmarks", "results", now.strftime("%Y-%m-%dT%H%M%S")), keep=keep)
     about = machine()
     about["cpu"] = about["cpu"].replace(", one used", "")
     settings = {

@@ -58,11 +58,13 @@ class Results:
 class ResultFolder:
     """The folder of a run while it goes on."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, keep: bool = False) -> None:
+        """``keep``: what the folder has of an earlier run stays."""
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self._lines = directory / LINES
-        self._lines.write_text("", encoding="utf-8")
+        if not keep:
+            self._lines.write_text("", encoding="utf-8")
 
     def begin(self, results: Results) -> None:
         """Keeps the surroundings of a run."""
@@ -106,7 +108,7 @@ def _collect(records: Iterable[Mapping[str, Any]]) -> Results:
             results.versions[record["system"]] = record["versions"]
             results.notes[record["system"]] = record["note"]
         elif "cut" in record:
-            results.cut = record["cut"]
+            results.cut = "; ".join([text for text in (results.cut, record["cut"]) if text])
         elif "missing" in record:
             results.missing[record["missing"]] = record["why"]
     return results

@@ -19,6 +19,8 @@ class Rank:
     value: float
     times: float | None
     spread: str
+    cpu: float | None = None
+    """Median processor seconds, where they were taken."""
 
 
 def cases_of(results: Results, suite: Suite, family: Family) -> Sequence[str]:
@@ -51,9 +53,12 @@ def rank(results: Results, suite: Suite, family: Family, case: str, at: float | 
     chosen = [one for one in results.measurements if one.suite == suite.name and one.family == family and one.case == case]
     wrong = {one.system for one in chosen if one.status == "failed"}
     values: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
     for one in chosen:
         if one.status == "ok" and suite.metric in one.values and one.system not in wrong and at in (None, one.at):
             values.setdefault(one.system, []).append(one.values[suite.metric])
+            if "cpu" in one.values:
+                seconds.setdefault(one.system, []).append(one.values["cpu"])
     ours = median(values[OURS[family]]) if OURS[family] in values else None
     ranks = []
     for system, taken in values.items():
@@ -62,7 +67,9 @@ def rank(results: Results, suite: Suite, family: Family, case: str, at: float | 
         if ours and value and system != OURS[family]:
             times = ours / value if suite.is_rate else value / ours
         spread = f"{amount(min(taken), suite)} … {amount(max(taken), suite)}" if len(taken) > 1 else ""
-        ranks.append(Rank(system=system, value=value, times=times, spread=spread))
+        ranks.append(
+            Rank(system=system, value=value, times=times, spread=spread, cpu=median(seconds[system]) if system in seconds else None)
+        )
     return sorted(ranks, key=lambda one: one.value, reverse=suite.is_rate)
 
 
@@ -73,10 +80,12 @@ def suite_table(results: Results, suite: Suite, family: Family) -> list[str]:
         ranks = rank(results, suite, family, case)
         lines += [f"**{case}**{place_on_axis(results, suite, family, case)}", ""]
         if ranks:
-            lines += ["| | median | beside tablestore | least … most |", "|---|---:|---|---:|"]
+            lines += ["| | median | beside tablestore | least … most | processor |", "|---|---:|---|---:|---:|"]
             for one in ranks:
                 name = f"**{one.system}**" if one.system == OURS[family] else one.system
-                lines.append(f"| {name} | {amount(one.value, suite)} | {_beside(one, suite, family)} | {one.spread} |")
+                lines.append(
+                    f"| {name} | {amount(one.value, suite)} | {_beside(one, suite, family)} | {one.spread} | {_processor(one)} |"
+                )
             lines.append("")
         reasons = _reasons(results, suite, family, case)
         lines += [*reasons, ""] if reasons else []
@@ -152,6 +161,10 @@ def _beside(one: Rank, suite: Suite, family: Family) -> str:
         return "?"
     words = ("less", "more") if suite.unit == "MiB" else ("faster", "slower")
     return f"**{1 / one.times:.2f} x {words[0]}**" if one.times < 1 else f"{one.times:.2f} x {words[1]}"
+
+
+def _processor(one: Rank) -> str:
+    return "" if one.cpu is None else f"{one.cpu * 1000:.0f} ms" if one.cpu < 1 else f"{one.cpu:.2f} s"
 
 
 def _reasons(results: Results, suite: Suite, family: Family, case: str) -> list[str]:

@@ -176,8 +176,8 @@ def test_losses_stand_beside_wins_and_the_floor_is_no_loss() -> None:
     assert wins(results, SUITES) == (1, 1)
     assert losses(results, SUITES) == [(2.0, f"Bulk load, c: faster is 2.0 x ahead of {ours}")]
     lines = suite_table(results, load.SUITE, "python")
-    assert "| faster | 1.00 s | **2.00 x faster** |  |" in lines
-    assert "| slower | 4.00 s | 2.00 x slower |  |" in lines
+    assert "| faster | 1.00 s | **2.00 x faster** |  | 1.00 s |" in lines
+    assert "| slower | 4.00 s | 2.00 x slower |  | 4.00 s |" in lines
 
 
 def test_what_is_ranked_of_reads_is_the_last_place_on_the_axis() -> None:

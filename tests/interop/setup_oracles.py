@@ -141,7 +141,8 @@ def ensure_environment(name: str, say: Say = print) -> Path:
         say(f"creating {home} with {', '.join(pins)}")
         stamp.unlink(missing_ok=True)
         venv.create(home, clear=True, with_pip=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins]
+        # What PYTHONPATH names would count as installed.
+        install = [str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins]
         _run(install, f"'pip install {' '.join(pins)}' fails")
         stamp.write_text(json.dumps(wanted))
     return python

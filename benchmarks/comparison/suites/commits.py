@@ -39,17 +39,17 @@ def _of(session: Session, installed: Installed) -> None:
             while len(workers) < count:
                 worker = stack.enter_context(WorkerProcess(installed, place, settings))
                 path, _ = session.rows.range(len(workers) * _ROWS_OF_A_PROCESS, _ROWS_OF_A_PROCESS)
-                worker.ask("hello", sizes.call_s)
-                worker.ask("load", sizes.call_s, name="rows", path=str(path))
+                worker.ask("hello", session.limit_s())
+                worker.ask("load", session.limit_s(), name="rows", path=str(path))
                 workers.append(worker)
             table = f"commits{count}"
-            workers[0].ask("create", sizes.call_s, table=table, rows="rows", changes=False)
+            workers[0].ask("create", session.limit_s(), table=table, rows="rows", changes=False)
             begin = time.time() + 0.3
             for worker in workers[:count]:
                 worker.send("commits", table=table, rows="rows", begin=begin, seconds=sizes.commit_s)
-            answers = [worker.receive("commits", sizes.call_s) for worker in workers[:count]]
+            answers = [worker.receive("commits", session.limit_s()) for worker in workers[:count]]
             commits = sum(answer["commits"] for answer in answers)
-            found = workers[0].ask("read", sizes.call_s, table=table, columns=["id"])["sums"]["rows"]
+            found = workers[0].ask("read", session.limit_s(), table=table, columns=["id"])["sums"]["rows"]
             if found != 10 * commits:
                 raise Unanswered("failed", f"wrong rows: {commits} commits of ten rows were acknowledged, {found} rows are there")
             taken = max(answer["seconds"] for answer in answers)

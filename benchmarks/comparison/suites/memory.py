@@ -49,7 +49,7 @@ def _run(session: Session) -> None:
 
 def _peak(session: Session, installed: Installed, table: str, command: str, changed: str) -> float:
     """How many bytes more than after its start a process holds at its peak."""
-    limit = session.sizes.call_s
+    limit = session.limit_s()
     with WorkerProcess(installed, session.place(installed)) as worker:
         before = worker.ask("hello", limit)["peak"]
         arguments: dict[str, object] = {"table": table}

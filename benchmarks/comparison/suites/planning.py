@@ -1,6 +1,7 @@
 """Plans reads of tables that name many files. The tables have no rows: ``bench_scale`` builds them, and asks the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,15 @@ _PAIMON: dict[str, Mode] = {"pypaimon": "pure", "pypaimon native": "native"}
 
 
 def _run(session: Session) -> None:
+    with ExitStack() as stack:
+        _plan(session, stack)
+
+
+def _plan(session: Session, stack: ExitStack) -> None:
+    peers: dict[str, Peer] = {}
+    for installed in session.taking_part():
+        if installed.spec.name in _PAIMON:
+            peers[installed.spec.name] = stack.enter_context(Peer(installed.python, _PAIMON[installed.spec.name]))
     for files in session.sizes.plan_files:
         space = session.directory / f"planning-{files}"
         session.listener.step(f"tablestore: a table of {files:,} files")
@@ -38,12 +48,14 @@ def _run(session: Session) -> None:
         for question in bench_scale.QUESTIONS:
             for _ in range(session.sizes.rounds):
                 for installed in session.taking_part():
-                    plan = _planner(installed, question, opened, space)
+                    plan = _planner(installed, question, opened, space, peers)
                     if plan is not None:
                         _measure(session, installed, question, files, plan)
 
 
-def _planner(installed: Installed, question: str, opened: ts.Table, space: Path) -> Callable[[], Sample] | None:
+def _planner(
+    installed: Installed, question: str, opened: ts.Table, space: Path, peers: Mapping[str, Peer]
+) -> Callable[[], Sample] | None:
     """What plans, by a system that opens its table anew; None if a system has no such table here."""
     name, text = installed.spec.name, bench_scale.QUESTIONS[question]
     if name == OURS["python"]:
@@ -51,15 +63,10 @@ def _planner(installed: Installed, question: str, opened: ts.Table, space: Path)
     count = len(bench_scale.plan_with(opened, bench_scale.FILTERS[question]).files)
     if name in _WITH_LOGS:
         return partial(bench_scale.plan_of_other, installed.python, name, space / name, text, count)
-    if name in _PAIMON:
+    if name in peers:
         # It plans our table.
-        return partial(_plan_of_paimon, installed.python, _PAIMON[name], Path(opened.location), text, count)
+        return partial(peers[name].plan, Path(opened.location), text, count)
     return None
-
-
-def _plan_of_paimon(python: Path, mode: Mode, path: Path, question: str, count: int) -> Sample:
-    with Peer(python, mode) as peer:
-        return peer.plan(path, question, count)
 
 
 def _measure(session: Session, installed: Installed, question: str, files: int, plan: Callable[[], Sample]) -> None:
