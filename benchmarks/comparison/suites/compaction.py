@@ -19,7 +19,8 @@ def _run(session: Session) -> None:
 SUITE = Suite(
     name="compaction",
     title="Full compaction",
-    question="How long does a full compaction take, until a reader has nothing left to merge?",
+    question="How long does a full compaction take, until a reader has nothing left to merge? A system whose upserts rewrite the "
+    "files that they touch has paid before, and has little to do.",
     run=_run,
     families=("python", "spark"),
 )

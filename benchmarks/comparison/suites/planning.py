@@ -46,11 +46,12 @@ def _plan(session: Session, stack: ExitStack) -> None:
                 except WrongRows as error:
                     session.refuse(installed, "one id", Unanswered("failed", str(error)), at=files)
         for question in bench_scale.QUESTIONS:
-            for _ in range(session.sizes.rounds):
+            # The first plan of each loads modules and does not count.
+            for turn in range(session.sizes.rounds + 1):
                 for installed in session.taking_part():
                     plan = _planner(installed, question, opened, space, peers)
                     if plan is not None:
-                        _measure(session, installed, question, files, plan)
+                        _measure(session, installed, question, files, plan, counts=turn > 0)
 
 
 def _planner(
@@ -69,12 +70,16 @@ def _planner(
     return None
 
 
-def _measure(session: Session, installed: Installed, question: str, files: int, plan: Callable[[], Sample]) -> None:
+def _measure(
+    session: Session, installed: Installed, question: str, files: int, plan: Callable[[], Sample], *, counts: bool
+) -> None:
     session.listener.step(f"{installed.spec.name}: plan of {question} ({files:,} files)")
     try:
         sample = plan()
     except (WrongRows, PeerFailed) as error:
         session.refuse(installed, question, Unanswered("failed", str(error)[-800:]), at=files)
+        return
+    if not counts:
         return
     values = {"seconds": sample.wall, "cpu": sample.cpu}
     name = installed.spec.name
