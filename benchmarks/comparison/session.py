@@ -46,8 +46,8 @@ QUICK = Sizes(
     commit_s=1.0,
     plan_files=(1_000,),
     memory_rows=20_000,
-    call_s=20.0,
-    system_s=12.0,
+    call_s=30.0,
+    system_s=40.0,
     run_s=290.0,
     is_full=False,
 )
