@@ -18,7 +18,7 @@
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
 #   make release  the distributions in dist/, as a package index would take them (TAG=v0.1.0 compares the version with a tag)
-#   make bench    the benchmarks, with their floors and peers
+#   make bench    the benchmarks, with their floors and peers (make bench ARGS="run --quick" measures other table stores beside)
 #   make clean    what these made, .venv included
 #
 # PYTHON=python3.12 chooses the interpreter. LOCK=.ci/requirements.txt installs just these packages, by their hashes. pip's own settings (PIP_*, proxies) are left as they are.
