@@ -204,6 +204,8 @@ def _read_bucket(
     decoder = RecordDecoder(context, log.name, settings, columns=names, predicate=None, schema=schema)
     reader = LogReader(context, log, settings, decoder, LandedChanges(context, settings, decoder))
     begin, end = log.bounds([bucket])[bucket]
+    # Behind the last record there may be nothing but the marker of its transaction: no reader gets so far.
+    end = min(end, log.tails([bucket], uncommitted=True)[bucket].next_offset)
     incarnation = log.incarnation(partitions=settings.partitions)
     place = LogPlace(incarnation=incarnation, base=reader.first_snapshot(incarnation) - 1, offsets={bucket: begin})
     state: pa.Table | None = None

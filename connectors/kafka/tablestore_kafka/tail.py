@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from tablestore.clock import Clock
 from tablestore.errors import StorageError
 from tablestore.log.record import Tail
-from tablestore_kafka.client import translated
+from tablestore_kafka.client import consume, translated
 from tablestore_kafka.topiccursor import describe, tail_of
 
 _FIRST_WINDOW = 8
@@ -82,7 +82,7 @@ def _messages(
                 "that it is up, then repeat it",
                 kind="kafka",
             )
-        for message in consumer.consume(500, timeout=0.2):
+        for message in consume(consumer, 500, timeout_s=0.2, topic=topic, servers=servers):
             error, partition = message.error(), message.partition()
             if error is None and partition in reading:
                 yield message

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 import tablestore as ts
 from tablestore.clock import SystemClock
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import SCHEMA, rows, topic_of
+from tests.integration.kafka.topics import plain_consumer
 
 CLOCK = SystemClock()
 Rows = dict[int, str]
@@ -35,10 +36,8 @@ def make(path: Path, broker: KafkaBroker, topic: str, **more: str) -> ts.Table:
 def told(table: ts.Table, servers: str, isolation: str = "read_uncommitted") -> Rows:
     """What the whole topic adds up to for a plain consumer: the last record of a key counts."""
     state: Rows = {}
+    consumer = plain_consumer(servers, isolation)
     for bucket in range(int(table.options()["bucket"])):
-        consumer = Consumer(
-            {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": isolation, "enable.partition.eof": True}
-        )
         consumer.assign([TopicPartition(topic_of(table), bucket, 0)])
         while True:
             message = consumer.poll(30)
@@ -53,7 +52,7 @@ def told(table: ts.Table, servers: str, isolation: str = "read_uncommitted") -> 
                 state.pop(number, None)
             else:
                 state[number] = json.loads(value)["after"]["v"]
-        consumer.close()
+    consumer.close()
     return state
 
 

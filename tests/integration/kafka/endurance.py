@@ -6,9 +6,10 @@ import random
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 import tablestore as ts
+from tests.integration.kafka.topics import plain_consumer
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 
@@ -49,10 +50,8 @@ def topic_of(table: ts.Table) -> str:
 def records_of(table: ts.Table, servers: str) -> dict[int, list[tuple[int, int, bytes | None, bytes | None]]]:
     """Per partition (snapshot, ordinal, key, value), as a plain read_committed consumer sees them."""
     found: dict[int, list[tuple[int, int, bytes | None, bytes | None]]] = {}
+    consumer = plain_consumer(servers)
     for bucket in range(int(table.options()["bucket"])):
-        consumer = Consumer(
-            {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": "read_committed", "enable.partition.eof": True}
-        )
         consumer.assign([TopicPartition(topic_of(table), bucket, 0)])
         found[bucket] = []
         while True:
@@ -62,7 +61,7 @@ def records_of(table: ts.Table, servers: str) -> dict[int, list[tuple[int, int, 
                 break
             headers: Any = dict(message.headers() or ())
             found[bucket].append((int(headers["snapshot"]), int(headers["ordinal"]), message.key(), message.value()))
-        consumer.close()
+    consumer.close()
     return found
 
 

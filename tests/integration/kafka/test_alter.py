@@ -104,7 +104,8 @@ def test_an_alteration_that_fails_leaves_neither_topic_nor_option(
         with_topic(other, broker, **{"log.kafka.sasl.password": "x"})
     with pytest.raises(UnsupportedError, match="fixed partition per bucket"):
         with_topic(other, broker, bucket="-1")
-    with pytest.raises(StorageError, match="check that the brokers are up"):
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="check that the brokers are up"):
+        patch.setattr("tablestore_kafka.topics.ADMIN_TIMEOUT_S", 1.0)
         with_topic(other, broker, **{"log.kafka.bootstrap.servers": "127.0.0.1:1", "log.kafka.socket.timeout.ms": "1000"})
 
     def lose(*_: object, **__: object) -> None:

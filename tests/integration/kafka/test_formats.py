@@ -8,11 +8,12 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 import tablestore as ts
 from tablestore.log.changemessages import LogFormat
 from tablestore.testing.kafka import KafkaBroker
+from tests.integration.kafka.topics import plain_consumer
 
 FORMS: tuple[LogFormat, ...] = ("canal-json", "json", "avro")
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("price", pa.decimal128(10, 2))])
@@ -32,8 +33,7 @@ def make(path: Path, broker: KafkaBroker, topic: str, *, keyed: bool, **options:
 
 def values(topic: str, broker: KafkaBroker) -> list[tuple[bytes | None, bytes | None]]:
     """The key and value of each message, as a plain consumer sees them."""
-    settings = {"bootstrap.servers": broker.servers, "group.id": "plain", "isolation.level": "read_committed"}
-    consumer = Consumer({**settings, "enable.partition.eof": True})
+    consumer = plain_consumer(broker.servers)
     consumer.assign([TopicPartition(topic, 0, 0)])
     messages = []
     while not (message := consumer.poll(10)).error():

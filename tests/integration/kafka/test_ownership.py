@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import tablestore as ts
@@ -15,6 +15,7 @@ from tablestore.log.publish.ownerfile import read_log_owner
 from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.types.evolution.schemachanges import SetOption
+from tests.integration.kafka.topics import plain_consumer
 from tests.support.commandline import run_command
 
 TOPICS = (f"owned-{number}" for number in count())
@@ -49,9 +50,7 @@ def publish(table: ts.Table) -> int:
 
 def seen(broker: KafkaBroker, topic: str, *, level: str = "read_committed") -> list[tuple[bytes | None, bytes | None]]:
     """What a plain consumer gets."""
-    consumer = Consumer(
-        {"bootstrap.servers": broker.servers, "group.id": "plain", "isolation.level": level, "enable.partition.eof": True}
-    )
+    consumer = plain_consumer(broker.servers, level)
     found, ends = [], 0
     consumer.assign([TopicPartition(topic, bucket, 0) for bucket in (0, 1)])
     while ends < 2:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from tablestore_kafka import KafkaLogStore
 
 import tablestore as ts
@@ -19,6 +19,7 @@ from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
 from tablestore.log.settings import log_settings
 from tablestore.store.history.consumers import LOG_CONSUMER, Consumers
 from tablestore.testing.kafka import KafkaBroker
+from tests.integration.kafka.topics import plain_consumer
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 MakeLog = Callable[..., KafkaLogStore]
@@ -46,9 +47,7 @@ def publisher(table: ts.Table, log: KafkaLogStore, *, slot: int = 0, **options: 
 
 def messages(log: KafkaLogStore, servers: str, bucket: int) -> list[tuple[int, int, bytes | None, bytes | None]]:
     """(snapshot, ordinal, key, value) as a plain read_committed consumer sees them."""
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": "read_committed", "enable.partition.eof": True}
-    )
+    consumer = plain_consumer(servers)
     consumer.assign([TopicPartition(log.name, bucket, 0)])
     found = []
     while True:

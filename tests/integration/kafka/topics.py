@@ -11,13 +11,24 @@ import tablestore as ts
 Record = tuple[int, int, str, int, str | None]
 
 
+def plain_consumer(servers: str, isolation: str = "read_committed") -> Consumer:
+    """A consumer that is told where a partition ends, soon: by default a broker waits half a second for another record."""
+    return Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "plain",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
+        }
+    )
+
+
 def records(table: ts.Table) -> list[Record]:
     """(snapshot, ordinal, row kind, id, v) of all committed records of a keyed table's topic, bucket by bucket."""
     options = table.options()
     servers, topic = options["log.kafka.bootstrap.servers"], options["log.kafka.topic"]
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": "read_committed", "enable.partition.eof": True}
-    )
+    consumer = plain_consumer(servers)
     found: list[Record] = []
     for bucket in range(int(options["bucket"])):
         consumer.assign([TopicPartition(topic, bucket, 0)])
@@ -39,9 +50,7 @@ def topics(servers: str) -> set[str]:
 
 def messages(servers: str, topic: str) -> list[tuple[object, object]]:
     """Keys and values of all committed messages."""
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": "read_committed", "enable.partition.eof": True}
-    )
+    consumer = plain_consumer(servers)
     found: list[tuple[object, object]] = []
     for partition in consumer.list_topics(topic, timeout=30).topics[topic].partitions:
         consumer.assign([TopicPartition(topic, partition, 0)])
