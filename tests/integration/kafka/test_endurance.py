@@ -32,7 +32,7 @@ def make(path: Path, broker: KafkaBroker, topic: str, **options: str) -> ts.Tabl
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kills", [12, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [6, pytest.param(500, marks=pytest.mark.slow)])
 def test_writers_that_are_killed_anywhere_leave_a_topic_that_says_what_the_table_says(
     kills: int, tmp_path: Path, broker: KafkaBroker
 ) -> None:
@@ -130,13 +130,13 @@ def _everything(publisher: LogPublisher) -> "Iterator[object]":
 @pytest.mark.deep
 def test_eight_writers_publish_every_change_once_and_do_not_fence_each_other_for_good(tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, "eight", bucket="3")
-    writers = [PROCESSES.Process(target=write_some, args=(table.location, number, 6)) for number in range(8)]
+    writers = [PROCESSES.Process(target=write_some, args=(table.location, number, 3)) for number in range(8)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(300)
         assert writer.exitcode == 0
-    assert len(content(table)) == 8 * 6 + 1
+    assert len(content(table)) == 8 * 3 + 1
     table.change_log.publish()
     check_topic(table, broker.servers)
 
@@ -145,7 +145,7 @@ def test_eight_writers_publish_every_change_once_and_do_not_fence_each_other_for
 def test_the_number_of_slots_changes_while_writers_are_at_work(tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, "slots", bucket="3")
     for slots in (3, 1):
-        writers = [PROCESSES.Process(target=write_some, args=(table.location, number + 10 * slots, 5)) for number in range(2)]
+        writers = [PROCESSES.Process(target=write_some, args=(table.location, number + 10 * slots, 3)) for number in range(2)]
         for writer in writers:
             writer.start()
         table = table.refresh().alter(ts.SetOption("tablestore.log.publisher-slots", str(slots)))
@@ -158,7 +158,7 @@ def test_the_number_of_slots_changes_while_writers_are_at_work(tmp_path: Path, b
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("handovers", [30, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("handovers", [20, pytest.param(1000, marks=pytest.mark.slow)])
 def test_readers_that_begin_in_the_midst_of_writes_see_every_change_once(
     handovers: int, tmp_path: Path, broker: KafkaBroker
 ) -> None:

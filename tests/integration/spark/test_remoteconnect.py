@@ -37,7 +37,7 @@ def connect_server(folder: Path, hidden: Path) -> Iterator[str]:
     command += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     if can_hide():
         command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(hidden), *command]
-    env = {name: value for name, value in os.environ.items() if not name.startswith("SPARK")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SPARK") or name == "SPARK_SUBMIT_OPTS"}
     env |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     log = folder / "server.log"
     with log.open("wb") as said:
