@@ -180,13 +180,16 @@ def test_topics_are_made_once_and_dropped_once(log_of: MakeLog) -> None:
 
 
 @pytest.mark.deep
-def test_a_broker_that_is_away_is_said_and_a_killed_one_loses_nothing(own_broker: KafkaBroker) -> None:
+def test_a_broker_that_is_away_is_said_and_a_killed_one_loses_nothing(
+    own_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = {"bootstrap.servers": own_broker.servers, "socket.timeout.ms": "2000"}
     log = KafkaLogStore("orders", settings)
     log.create(partitions=1, retention_ms=None, ignore_if_exists=False)
     publish(log, records(1, 3))
     own_broker.kill()
-    with pytest.raises(StorageError, match="check that the brokers are up"):
+    with monkeypatch.context() as patch, pytest.raises(StorageError, match="check that the brokers are up"):
+        patch.setattr("tablestore_kafka.topics.ADMIN_TIMEOUT_S", 1.0)
         log.open_slot(0, (), timeout_s=2)
     own_broker.start()
     publish(log, records(2, 1))

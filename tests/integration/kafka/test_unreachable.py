@@ -22,6 +22,8 @@ def silenced(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
     table.close()
     monkeypatch.setenv("TABLESTORE_KAFKA_BOOTSTRAP_SERVERS", SILENT)
     monkeypatch.setenv("TABLESTORE_KAFKA_SOCKET_TIMEOUT_MS", "1000")
+    monkeypatch.setattr("tablestore_kafka.topics.ADMIN_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("tablestore_kafka.logstore.CALL_TIMEOUT_S", 1.0)
     return ts.open_table(table.location)
 
 
