@@ -216,8 +216,9 @@ def test_a_long_result_goes_through_the_pager_of_a_user_at_a_terminal(
     shown, code = on_a_terminal(*statement, asks=True, PAGER="sed s/^/paged/", LINES="20")
     assert (code, shown.count("paged")) == (0, 91 if paged else 0)
     assert "90 rows, " in shown
-    # A script that reads from elsewhere waits for nobody.
-    assert "paged" not in on_a_terminal(*statement, PAGER="sed s/^/paged/", LINES="20")[0]
+    if paged:
+        # A script that reads from elsewhere waits for nobody.
+        assert "paged" not in on_a_terminal(*statement, PAGER="sed s/^/paged/", LINES="20")[0]
 
 
 def test_an_argument_that_is_no_text_is_an_error_and_no_trace(catalog: ts.Catalog) -> None:
@@ -227,7 +228,8 @@ def test_an_argument_that_is_no_text_is_an_error_and_no_trace(catalog: ts.Catalo
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", "<&-", ">&-", "2>&-"])
 def test_a_command_runs_where_standard_streams_are_closed(catalog: ts.Catalog, warehouse: str, closed: str) -> None:
     statement = "CREATE TABLE shop.made (id INT)"
     words = [*COMMAND, "sql", "--engine", "duckdb", "--warehouse", warehouse, "-e", statement]
