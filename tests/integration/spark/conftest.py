@@ -52,7 +52,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.memory", "1g")
             .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={(folder / 'log4j2.properties').as_uri()}")
-            .config("spark.python.daemon.module", "tests.support.sparkdaemon")
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.session.timeZone", "America/New_York")
