@@ -72,7 +72,7 @@ def spec_list() -> Sequence[SystemSpec]:
             family="python",
             module="pyiceberg_python",
             environment="pyiceberg",
-            note="the catalog is SQLite; upserts rewrite the files that they touch; a commit syncs nothing",
+            note="the catalog is SQLite; upserts rewrite the files that they touch",
         ),
         SystemSpec(
             name="pypaimon",
@@ -96,7 +96,7 @@ def spec_list() -> Sequence[SystemSpec]:
             module="ducklake_python",
             environment="ducklake",
             settings={"catalog": "duckdb"},
-            note="the catalog is a DuckDB file, SQLite where several processes write; no keys; a commit syncs nothing",
+            note="the catalog is a DuckDB file, SQLite where several processes write; no keys",
         ),
         SystemSpec(
             name=FLOOR["spark"], family="spark", module="spark_parquet", environment="spark-4.0", note="a floor, not a table"
