@@ -205,7 +205,8 @@ class DataWriter:
 
         count = len(entries)
         try:
-            for written in in_order(write, runs, threads=threads):
+            # One more than the cores: at its end each waits for the disk.
+            for written in in_order(write, runs, threads=threads + 1):
                 entries.extend(written)
         except BaseException:
             # Those behind the failing run too, so that an abort removes them.
