@@ -27,7 +27,7 @@ _SEED = 7
 def run(
     suite: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(one.name for one in SUITES)}; all if none.")] = None,
     system: Annotated[list[str] | None, typer.Option(help="A system by its name; all if none.")] = None,
-    quick: Annotated[bool, typer.Option(help="Small tables and few rounds: under five minutes on two cores.")] = False,
+    quick: Annotated[bool, typer.Option(help="Small tables and few rounds: some minutes on two cores.")] = False,
     python_only: Annotated[bool, typer.Option("--python-only", help="Leave Spark out.")] = False,
     spark_only: Annotated[bool, typer.Option("--spark-only", help="Leave out what does not run in Spark.")] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Add to what the folder has of an earlier run.")] = False,
