@@ -57,6 +57,12 @@ _ZONE_NAME = r"REGEXP_EXTRACT(:value, '[A-Z][A-Za-z0-9_]*(?:/[A-Za-z0-9_]+)+$')"
 _WITHOUT_ZONE = r"CAST(REGEXP_EXTRACT(:value, '^[^:]+:[0-9]+:[0-9.]+') AS TIMESTAMP)"
 _MOMENT_FORM = "a timestamp as yyyy-MM-dd HH:mm:ss"
 
+# Ten letters that DuckDB writes as it reads them are a day with a year of four digits; other texts are read by their form.
+_USUAL_DATE = """CASE
+    WHEN CAST(TRY_CAST(LEFT(:value, 10) AS DATE) AS TEXT) = LEFT(:value, 10) AND LENGTH(:value) >= 10
+        AND SUBSTRING(:value, 11, 1) IN ('', ' ', 'T')
+    THEN TRY_CAST(LEFT(:value, 10) AS DATE)
+END"""
 # Spark cuts off whatever is behind the day.
 _DATE = re.compile(rf"{_BLANK}[+-]?[0-9]{{4,7}}{_DAY}(?:[ T](?s:.)*)?{_BLANK}")
 _MONTH_OR_YEAR = re.compile(rf"{_BLANK}[+-]?[0-9]{{4,7}}(?:-[0-9]{{1,2}})?{_BLANK}")
@@ -138,12 +144,14 @@ def date_of_text(node: exp.Expr) -> exp.Expr:
         return _of_no_form(node, form)
 
     def read(text: exp.Expr) -> exp.Expr:
-        return written(
+        canonical = written(
             _DATE_OF_TEXT, value=text, day=_form(_DATE), month_or_year=_form(_MONTH_OR_YEAR), otherwise=_otherwise(node, text, form)
         )
+        by_form = node.copy()
+        by_form.set("this", canonical)
+        return by_form if _is_written(text) else exp.Coalesce(this=written(_USUAL_DATE, value=text), expressions=[by_form])
 
-    node.set("this", once(text, read, "_text"))
-    return node
+    return once(text, read, "_text")
 
 
 def boolean_of_text(node: exp.Cast) -> exp.Expr:

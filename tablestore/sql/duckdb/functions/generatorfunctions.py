@@ -14,7 +14,12 @@ from tablestore.sql.duckdb.functions.functionrule import MANY, FunctionRule, Rul
 from tablestore.sql.duckdb.generatedrows import generated
 
 _OUTER = "CASE WHEN LEN($0) > 0 THEN {} ELSE [NULL] END"
-_PLACES = "CAST(RANGE(LEN($0)) AS INTEGER[])"
+# DuckDB takes a list out of written ones for less than it counts one.
+_WRITTEN_PLACES = 16
+_PLACES = f"""COALESCE(
+    LIST_EXTRACT([[NULL], {", ".join(str(list(range(length))) for length in range(1, _WRITTEN_PLACES + 1))}], LEN($0) + 1),
+    {_OUTER.format("CAST(RANGE(LEN($0)) AS INTEGER[])")}
+)"""
 
 
 def _no_type(types: Types, values: Sequence[exp.Expr]) -> Type:
@@ -46,7 +51,7 @@ def _exploded(*, has_place: bool) -> Callable[[RuleCall], exp.Expr]:
             lists = [("col", value)]
         first = lists[0][1]
         columns = [(name, from_text(_OUTER.format("$1"), first.copy(), one)) for name, one in lists]
-        places = [("pos", from_text(_OUTER.format(_PLACES), first))] if has_place else []
+        places = [("pos", from_text(_PLACES, first))] if has_place else []
         return generated([*places, *columns])
 
     return write
