@@ -191,6 +191,38 @@ def _bits(column: pa.Array) -> list[str | None]:
     return [None if one is None else repr(one) for one in column.to_pylist()]
 
 
+_DAYS = {
+    "2024-02-29": "2024-02-29", "2024-02-29 12:00": "2024-02-29", "2024-02-29Tx": "2024-02-29", "2024-02-29x": None,
+    "2024-02-29\t": "2024-02-29", " 2024-2-9 ": "2024-02-09", "2023-02-29": None, "0001-01-01": "0001-01-01", "2024-02": "2024-02-01",
+    "infinity": None, "-infinity": None, "epoch": None, "2024-02-2": "2024-02-02", "2024-02-2 1": "2024-02-02", "2024/02/09": None,
+    "12345-06-7": "+12345-06-07", "-0044-03-15": "-0044-03-15", "2024-02-29\u0301": None, "": None,
+}  # fmt: skip
+"""Texts, and their days as Spark writes them."""
+
+
+@pytest.mark.parametrize("operand", ["x", "concat(x, '')"])
+def test_days_that_are_written_as_usual_are_those_of_their_form(operand: str, env: ts.TableEnvironment) -> None:
+    rows = ", ".join(f"({text!r})" for text in _DAYS)
+    values = _values(env, f"CAST(try_to_date({operand}) AS STRING)", f"{rows}, (NULL) AS t (x)")
+    assert values == [*_DAYS.values(), None]
+
+
+def test_places_are_counted_in_long_arrays_as_in_short_ones(env: ts.TableEnvironment) -> None:
+    lengths = (0, 1, 2, 15, 16, 17, 40)
+    rows = ", ".join(f"({length}, {_written([0.5] * length)})" for length in lengths)
+    result = env.execute_sql(f"SELECT n, posexplode_outer(v) FROM VALUES {rows}, (-1, NULL) AS t (n, v)").to_arrow()
+    places = [(length, place) for length in lengths for place in (range(length) if length else [None])]
+    assert list(zip(result["n"].to_pylist(), result["pos"].to_pylist(), strict=True)) == [*places, (-1, None)]
+
+
+def test_numbers_by_chance_are_of_the_normal_distribution(env: ts.TableEnvironment) -> None:
+    numbers = np.asarray(env.execute_sql("SELECT randn() AS y FROM range(40000)").to_arrow()["y"])
+    # Each bound is more than eight times the deviation of what it bounds.
+    assert abs(numbers.mean()) < 0.04
+    assert abs(numbers.var() - 1) < 0.06
+    assert [abs((np.abs(numbers) < bound).mean() - share) < 0.02 for bound, share in ((1, 0.6827), (2, 0.9545))] == [True, True]
+
+
 def _written(vector: "list[float | None] | None") -> str:
     if vector is None:
         return "CAST(NULL AS ARRAY<FLOAT>)"

@@ -286,52 +286,49 @@ _SUMS = (
 # $0 and $2 are vectors, $1 is their value by the Arrow function.
 _MOST_NUMBERS = 2000
 _LEFT, _RIGHT = "CAST($0 AS DOUBLE[])", "CAST($2 AS DOUBLE[])"
-_CERTAIN = """CASE WHEN {within} CAST({low} AS FLOAT) = CAST({high} AS FLOAT) THEN CAST({result} AS FLOAT) END"""
-_OF_FEW = f"[CASE WHEN LEN($0) <= {_MOST_NUMBERS} THEN {{sums}} END]"
-_BY_SUMS = f"""COALESCE(
+# Where no row is left out, DuckDB computes what stands behind ELSE in place, without a copy.
+_CERTAIN = """CASE WHEN {outside} CAST({low} AS FLOAT) <> CAST({high} AS FLOAT) THEN NULL ELSE CAST({result} AS FLOAT) END"""
+_OF_FEW = f"[CASE WHEN LEN($0) > {_MOST_NUMBERS} THEN NULL ELSE {{sums}} END]"
+_BY_SUM = f"""COALESCE(
     TRY(LIST_EXTRACT(LIST_TRANSFORM({{sums}}, LAMBDA _sum: {_CERTAIN}), 1)),
     CASE WHEN {{null}} THEN NULL ELSE COALESCE({{exact}} $1) END
 )"""
 
 
-def _by_sums(sums: str, null: str, ends: dict[str, str], exact: str = "") -> str:
-    """``exact``: the result for rows in which the order does not matter, NULL for others, and a comma."""
-    return _BY_SUMS.format(sums=sums, null=null, exact=exact, **ends)
-
-
 def _by_sum(added: str, null: str, ends: dict[str, str], exact: str = "") -> str:
-    return _by_sums(_OF_FEW.format(sums=added), null, ends, exact)
+    """``exact``: the result for rows in which the order does not matter, NULL for others, and a comma."""
+    return _BY_SUM.format(sums=_OF_FEW.format(sums=added), null=null, exact=exact, **ends)
 
 
-_RELATIVE = {"within": "", "low": "_sum * CAST(1 - 1e-12 AS DOUBLE)", "high": "_sum * CAST(1 + 1e-12 AS DOUBLE)", "result": "_sum"}
+_RELATIVE = {"outside": "", "low": "_sum * CAST(1 - 1e-12 AS DOUBLE)", "high": "_sum * CAST(1 + 1e-12 AS DOUBLE)", "result": "_sum"}
 _ROOT = {name: text and f"SQRT({text})" for name, text in _RELATIVE.items()}
 # It is NaN where a vector is zero.
 _ABSOLUTE = {
-    "within": "_sum < 2 AND",
+    "outside": "_sum >= 2 OR",
     "low": "_sum - CAST(1e-12 AS DOUBLE)",
     "high": "_sum + CAST(1e-12 AS DOUBLE)",
     "result": "_sum",
 }
 # A term of a product is a double without loss, and an addition of the two sums loses 1.2e-16 at most of what the terms are without
-# their signs. That is at most half the squares of both vectors, which are the square of their distance and twice the product. The
-# distance is a float: 1e-15 a number leaves room for what it loses, and squares that are too small for it are less than 1e-34. With
-# 1e-29 the bound is more than the smallest float: on both sides of zero the ends differ.
-_BOUNDED_TERMS = """LIST_TRANSFORM({terms}, LAMBDA _sum: {{
-    'product': _sum.product,
-    'bound': (_sum.distance * _sum.distance / 2 + _sum.product + CAST(1e-29 AS DOUBLE)) * _sum.part
-}})"""
+# their signs. That is at most half the squares of both vectors, which are the square of their distance and twice the product: of so
+# many numbers 5e-13 of it, twice what is lost, which leaves room for what the distance loses as a float. The square of the margin is
+# 2.5e-13 of that of the distance, and more than the smallest float: on both sides of zero the ends differ. Squares that are too small
+# for a float are less than 1e-34.
 _BOUNDED = {
-    "within": "",
-    "low": "_sum.product - _sum.bound",
-    "high": "_sum.product + _sum.bound",
+    "outside": "",
+    "low": "_sum.product * CAST(1 - 5e-13 AS DOUBLE) - _sum.margin * _sum.margin",
+    "high": "_sum.product * CAST(1 + 5e-13 AS DOUBLE) + _sum.margin * _sum.margin",
     "result": "_sum.product",
 }
 # The product with the signs is the sum of the sizes, and raises for a number that is NULL as others do.
-_SIZES = f"LIST_INNER_PRODUCT({_LEFT}, LIST_TRANSFORM($0, LAMBDA _number: CAST(SIGN(_number) AS DOUBLE)))"
+_SIZES = f"LIST_INNER_PRODUCT({_LEFT}, CAST(LIST_TRANSFORM($0, LAMBDA _number: SIGN(_number)) AS DOUBLE[]))"
 # Sums of numbers that are no products often lie in the middle between two floats. A float is a multiple of 2**-24 of its size: as
 # long as all are multiples of a number that goes into their sum fewer than 2**53 times, no addition loses anything.
-_SMALLEST = "LIST_MIN(LIST_FILTER(LIST_TRANSFORM($0, LAMBDA _number: ABS(CAST(_number AS DOUBLE))), LAMBDA _size: _size > 0))"
-_SIZES_EXACTLY = f"TRY(CASE WHEN {_SIZES} < {1 << 28} * {_SMALLEST} THEN CAST({_SIZES} AS FLOAT) END),"
+_SMALLEST = "LIST_MIN(LIST_TRANSFORM($0, LAMBDA _number: CASE WHEN _number = 0 THEN NULL ELSE ABS(CAST(_number AS DOUBLE)) END))"
+_SIZES_EXACTLY = f"""TRY(LIST_EXTRACT(LIST_TRANSFORM(
+    [{{'sum': {_SIZES}, 'smallest': {_SMALLEST}}}],
+    LAMBDA _sizes: CASE WHEN _sizes.sum < {1 << 28} * _sizes.smallest THEN CAST(_sizes.sum AS FLOAT) END
+), 1)),"""
 _NORM_IN_SQL = {
     "1.0": _by_sum(_SIZES, "$0 IS NULL", _RELATIVE, _SIZES_EXACTLY),
     "2.0": _by_sum(f"LIST_INNER_PRODUCT({_LEFT}, {_LEFT})", "$0 IS NULL", _ROOT),
@@ -341,12 +338,13 @@ _IS_ZERO = (
     f"LEN($0) = LEN($2) AND (TRY(LIST_INNER_PRODUCT({_LEFT}, {_LEFT})) = 0 OR TRY(LIST_INNER_PRODUCT({_RIGHT}, {_RIGHT})) = 0)"
 )
 _PRODUCT = f"LIST_INNER_PRODUCT({_LEFT}, {_RIGHT})"
-_TERMS = f"{{'product': {_PRODUCT}, 'distance': CAST(LIST_DISTANCE($0, $2) AS DOUBLE), 'part': LEN($0) * CAST(1e-15 AS DOUBLE)}}"
+_MARGIN = "CAST(LIST_DISTANCE($0, $2) AS DOUBLE) * CAST(5e-7 AS DOUBLE) + CAST(5e-21 AS DOUBLE)"
+_TERMS = f"{{'product': {_PRODUCT}, 'margin': {_MARGIN}}}"
 _PAIRS_IN_SQL = {
     "vector_l2_distance": _by_sum(f"LIST_DISTANCE({_LEFT}, {_RIGHT})", _EITHER, _RELATIVE),
     "vector_cosine_similarity": _by_sum(f"LIST_COSINE_SIMILARITY({_LEFT}, {_RIGHT})", f"{_EITHER} OR {_IS_ZERO}", _ABSOLUTE),
-    "vector_inner_product": _by_sums(
-        _BOUNDED_TERMS.format(terms=_OF_FEW.format(sums=_TERMS)),
+    "vector_inner_product": _by_sum(
+        _TERMS,
         _EITHER,
         _BOUNDED,
         # Of a vector of zeros it is no more than its bound.
