@@ -311,9 +311,9 @@ _ABSOLUTE = {
 }
 # A term of a product is a double without loss, and an addition of the two sums loses 1.2e-16 at most of what the terms are without
 # their signs. That is at most half the squares of both vectors, which are the square of their distance and twice the product: of so
-# many numbers 5e-13 of it, twice what is lost, which leaves room for what the distance loses as a float. The square of the margin is
-# 2.5e-13 of that of the distance, and more than the smallest float: on both sides of zero the ends differ. Squares that are too small
-# for a float are less than 1e-34.
+# many numbers 5e-13 of it, twice what is lost, which leaves room for what the distance loses as a float. The square of the margin
+# is 2.5e-13 of that of the distance, and more than the smallest float: on both sides of zero the ends differ. Squares that are too
+# small for a float are less than 1e-34.
 _BOUNDED = {
     "outside": "",
     "low": "_sum.product * CAST(1 - 5e-13 AS DOUBLE) - _sum.margin * _sum.margin",
