@@ -110,23 +110,24 @@ def page(paths: Sequence[Path], reasons: str) -> str:
     shown_near = ", ".join(f"`{call}` ({costs.most:.1f})" for call, costs in _dearest(near))
     lines = [
         _HEAD,
-        f"The bar is {first.bound:g} times the built-in. {len(above)} of the {len(ratios)} calls of which DuckDB has something of the",
-        "kind are above it:",
+        f"The bar is {first.bound:g} times the built-in. {len(above)} of the {len(ratios)} calls of which DuckDB has something",
+        "of the kind are above it:",
         "",
         *table(["call", "next to", "x in processor time", "of 1,000 different values"], cells),
         "",
         f"Near it, from {_NEAR:g} on: {shown_near}.",
         "Another run may have calls of both lists on the other side.",
         "",
-        f"These are figures of {first.rounds} rounds over {first.rows:,} rows of all different values (columns of sketches have one for 20",
-        f"of them), measured on {first.day}; and where an Arrow function is called also over as many rows with 1,000 different values.",
-        "The machine, a virtual one with two cores, ran tests meanwhile; base and call took turns, each on one core, and processor time",
-        "counts.",
+        f"These are figures of {first.rounds} rounds over {first.rows:,} rows of all different values (columns of sketches have one",
+        f"for 20 of them), measured on {first.day}; and where an Arrow function is called also over as many rows with 1,000 different",
+        "values. The machine, a virtual one with two cores, ran tests meanwhile; base and call took turns, each on one core, and",
+        "processor time counts.",
         "",
     ]
     if anew:
         days = " and ".join(sorted({str(report.day) for report in later}))
-        lines += [f"Measured anew on {days}, by `--only`, after functions of their kind had changed: {', '.join(f'`{call}`' for call in anew)}.", ""]
+        calls = ", ".join(f"`{call}`" for call in anew)
+        lines += [f"Measured anew on {days}, by `--only`, after functions of their kind had changed: {calls}.", ""]
     lines += [_WITHOUT, *table(["call", "why", "µs a row", "of 1,000 different values"], without), "", reasons]
     return "\n".join(lines).rstrip() + "\n"
 
