@@ -118,9 +118,9 @@ def page(paths: Sequence[Path], reasons: str) -> str:
         f"Near it, from {_NEAR:g} on: {shown_near}.",
         "Another run may have calls of both lists on the other side.",
         "",
-        f"These are figures of {first.rounds} rounds over {first.rows:,} rows of all different values (columns of sketches have one",
-        f"for 20 of them), measured on {first.day}; and where an Arrow function is called also over as many rows with 1,000 different",
-        "values. The machine, a virtual one with two cores, ran tests meanwhile; base and call took turns, each on one core, and",
+        f"These are figures of {first.rounds} rounds over {first.rows:,} rows of all different values (columns of sketches have",
+        f"one for 20 of them), measured on {first.day}; and where an Arrow function is called also over as many rows with 1,000",
+        "different values. The machine, a virtual one with two cores, ran tests meanwhile; base and call took turns, each on one core, and",
         "processor time counts.",
         "",
     ]
