@@ -120,8 +120,8 @@ def page(paths: Sequence[Path], reasons: str) -> str:
         "",
         f"These are figures of {first.rounds} rounds over {first.rows:,} rows of all different values (columns of sketches have",
         f"one for 20 of them), measured on {first.day}; and where an Arrow function is called also over as many rows with 1,000",
-        "different values. The machine, a virtual one with two cores, ran tests meanwhile; base and call took turns, each on one core, and",
-        "processor time counts.",
+        "different values. The machine, a virtual one with two cores, ran tests meanwhile; base and call took turns, each on one",
+        "core, and processor time counts.",
         "",
     ]
     if anew:
