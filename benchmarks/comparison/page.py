@@ -12,7 +12,7 @@ from benchmarks.comparison.tables import core_table, losses, size_lines, suite_t
 
 _HEAD = """# tablestore beside other table stores
 
-`python -m benchmarks run` in a checkout measures what this page shows on your own machine (`--quick --python-only`: in five minutes), and
+`python -m benchmarks run` in a checkout measures this on your own machine (`--quick --python-only`: five minutes), and
 `python -m benchmarks results FOLDER PAGE` writes the page. All systems have the same rows, machine and run. They take turns,
 each in a process of its own and with the settings that its documents call fast; time is taken inside of it. Every answer is
 compared with what pyarrow says, and whoever gives a wrong one has no time here. A **bold** factor is a system that is ahead of
