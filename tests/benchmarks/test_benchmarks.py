@@ -382,7 +382,7 @@ def test_plans_and_commits_are_measured_by_the_number_of_files(tmp_path: Path) -
     assert [bar.name for bar in setting.report.bars] == ["commit beside 200 files / 100"]
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_tables_of_many_files_are_measured_beside_bars_and_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(millionfiles, "RUNS", 1)
     setting = replace(small_setting(tmp_path), rows=3_000)
@@ -397,7 +397,8 @@ def test_tables_of_many_files_are_measured_beside_bars_and_used_again(tmp_path: 
     assert names[:count] == names[count:] and all(bar.measured is not None for bar in setting.report.bars)
     assert {"count, compacted, cold", "one id, as committed, memory", "merging of manifests / writing the same"} <= {*names}
     assert "| tasks of all files, compacted |" in setting.report.sections[0]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["1,000-files-1000", "as-committed-3000", "compacted-3000"]
+    made = ["1,000-files-1000", "as-committed-3000", "compacted-3000", "unmerged-3000"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == made
 
 
 @pytest.mark.deep

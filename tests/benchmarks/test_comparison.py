@@ -114,7 +114,7 @@ def test_a_run_of_two_systems_keeps_times_versions_charts_and_a_page(tmp_path: P
     assert f"| **{OURS['python']}** |" in text and f"| {FLOOR['python']} |" in text
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_every_suite_of_python_runs_and_its_answers_are_right(tmp_path: Path) -> None:
     results = run(tmp_path, "")
     assert [one for one in results.measurements if one.status in ("failed", "stopped")] == []
