@@ -67,8 +67,8 @@ def times(found: Called, name: str) -> int:
     ("statement", "most_functions", "looks"),
     [
         ("UPDATE t SET price = price + 2 WHERE id = {n}", 808, 2),
-        ("DELETE FROM t WHERE id = {n}", 780, 2),
-        ("INSERT INTO t VALUES ({n}, 2.5, 'y')", 645, 2),
+        ("DELETE FROM t WHERE id = {n}", 783, 2),
+        ("INSERT INTO t VALUES ({n}, 2.5, 'y')", 650, 2),
     ],
     ids=["UPDATE", "DELETE", "INSERT"],
 )
