@@ -159,7 +159,7 @@ class Keepers:
         return self._lab.open(FaultyFileStore(self._witness, faults))
 
     def _attempt(self, name: str, what: str, act: Callable[[], Any]) -> Any:
-        """Do something that may lose a race."""
+        """Performs an act that may lose a race."""
         try:
             result = act()
         except CommitOutcomeUnknown:

@@ -77,7 +77,7 @@ def live_soak(seed: int, *, commits: int = COMMITS) -> Tally:
 
 
 def _serve(table: Any, number: int, chance: Random) -> None:
-    """Do what services do now and then."""
+    """Reads changes, tags, compacts, expires and cleans, each now and then."""
     if number % 10 == 3:
         for batch in table.consume(consumer_id="soak", follow=False):
             batch.commit()
